@@ -48,7 +48,11 @@ class RecentLines(logging.Handler):
         self.close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
+        try:
+            text = record.getMessage()
+        except Exception:  # noqa: BLE001 # wrong arguments of a call: logging reports them
+            self.handleError(record)
+            return
         if record.exc_info and record.exc_info[1] is not None:
             text += "\n" + "".join(traceback.format_exception(record.exc_info[1]))
         if len(text) > MOST_CHARACTERS:

@@ -7,6 +7,7 @@ and else hexadecimal digits. Where a value is not shown as the client asked, `re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -27,9 +28,10 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, RecordHeaders
 from odradek.storage.inspect.raw_message import UnreadableError
 
-from .filters import json_of, looks_like_json
-from .picking import Picked
-from .schemas import FORMATS, Schemas, UndecodableError, framed
+from .filters import JsonPath, json_of, looks_like_json
+from .framing import framed
+from .picking import LARGE_JSON_BYTES, Picked, has_path, walk_value
+from .schemas import FORMATS, Schemas, UndecodableError
 
 AUTO, TEXT, JSON, HEX, INTERNAL = "auto", "text", "json", "hex", "internal"
 NAMES = (AUTO, TEXT, JSON, HEX, INTERNAL, *FORMATS.values())
@@ -90,21 +92,22 @@ class Decoder:
         """The value of a header."""
         return None if value is None else self._plain(AUTO, value, len(value), None)
 
-    async def json_of(self, record: Record) -> Any:
-        """The JSON value that a path of a filter leads into. Raises ValueError."""
-        value = record.value
-        if self._internal is not None:
-            try:
-                return self._internal(record).value
-            except UnreadableError as error:
-                raise ValueError(str(error)) from None
-        if value is not None and not looks_like_json(value):
-            try:
+    async def has_path(self, record: Record, path: JsonPath) -> bool:
+        """Whether the JSON of a record's value has what a path says."""
+        value, step = record.value, self._call.slices.step
+        try:
+            if self._internal is not None:
+                return path.matches(self._internal(record).value, step)
+            if value is not None and not looks_like_json(value):
                 text, _, _ = await self._by_schema(value, record.headers, is_key=False)
-            except UndecodableError as error:
-                raise ValueError(str(error)) from None
-            return json_of(text.encode())
-        return json_of(value)
+                value = text.encode()
+        except (UnreadableError, UndecodableError):
+            return False
+        if value is None or len(value) <= LARGE_JSON_BYTES:
+            return has_path(path, value, step)
+        walk = partial(walk_value, path=path)
+        walks = self._call.observed.broker.fetching.walks
+        return await walks.run(walk, bytes(value), self._call.session.client)
 
     # -- one kind of value ------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import RecordHeaders
 
@@ -40,24 +41,39 @@ class JsonPath(msgspec.Struct, frozen=True):
 
     steps: tuple[str | int, ...]
     value: str | None
+    number: int | float | None = None  # what `value` is, if it is a number
 
-    def matches(self, document: Any) -> bool:
+    def matches(self, document: Any, step: Step) -> bool:
         """Whether a parsed JSON document has what the path says."""
-        return self._matches(document, 0)
+        return self._matches(document, 0, step)
 
-    def _matches(self, node: Any, index: int) -> bool:
+    def _matches(self, node: Any, index: int, give_way: Step) -> bool:
         if index == len(self.steps):
-            return self.value is None or _is(node, self.value)
+            return self.value is None or self._is_value(node)
         step = self.steps[index]
         if isinstance(node, dict):
-            return isinstance(step, str) and step in node and self._matches(node[step], index + 1)
+            return (
+                isinstance(step, str)
+                and step in node
+                and self._matches(node[step], index + 1, give_way)
+            )
         if not isinstance(node, list):
             return False
         if step == ANY:
-            return any(self._matches(item, index + 1) for item in node)
+            return any(
+                self._matches(item, index + 1, give_way) for item in stepping(node, give_way)
+            )
         if not isinstance(step, int) or not -len(node) <= step < len(node):
             return False
-        return self._matches(node[step], index + 1)
+        return self._matches(node[step], index + 1, give_way)
+
+    def _is_value(self, node: Any) -> bool:
+        """Whether a node is this text, or what this JSON says."""
+        if isinstance(node, str):
+            return node == self.value
+        if isinstance(node, int | float) and not isinstance(node, bool):
+            return node == self.number
+        return msgspec.json.encode(node).decode() == self.value
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +150,7 @@ def parse_path(text: str) -> JsonPath:
         text = f"a JSON path may have {MAX_STEPS} steps"
         raise ApiError(ErrorCode.INVALID_REQUEST, text)
     value = rest[position + 1 :] if position < len(rest) else None
-    return JsonPath(tuple(steps), value)
+    return JsonPath(tuple(steps), value, None if value is None else _number(value))
 
 
 def json_of(value: bytes | None) -> Any:
@@ -151,15 +167,6 @@ def looks_like_json(value: bytes | None) -> bool:
     """Whether a value begins as JSON does."""
     first = value[:64].lstrip(_SPACES)[:1] if value else b""
     return bool(first) and first[0] in _BEGINS_JSON
-
-
-def _is(node: Any, text: str) -> bool:
-    """Whether a node of a document is this text, or what this JSON says."""
-    if isinstance(node, str):
-        return node == text
-    if isinstance(node, int | float) and not isinstance(node, bool):
-        return node == _number(text)
-    return msgspec.json.encode(node).decode() == text
 
 
 def _number(text: str) -> int | float | None:

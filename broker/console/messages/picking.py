@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.any_batch import UNKNOWN_COUNT, read_any_header, read_any_records
 from odradek.protocol.batch_header import (
     MAGIC_V2,
@@ -25,8 +26,11 @@ from odradek.protocol.record import Record, RecordHeaders, payload, read_payload
 from odradek.protocol.record_json import headers_json
 from odradek.storage.record_walk import LONG, STEPS_OF_A_PART, WalkLimits
 
-from .filters import Filter, json_of
+from .filters import Filter, JsonPath, json_of, looks_like_json
+from .framing import framed
 
+# Longer JSON is parsed in another process.
+LARGE_JSON_BYTES = 64 << 10
 # The headers of a record that are kept, unless all are wanted.
 MOST_HEADERS = 200
 _HEADER_COST = 100  # what a short header holds in memory
@@ -159,9 +163,14 @@ def _first_headers(headers: RecordHeaders, most: int, most_bytes: int) -> Record
 
 
 class Walked(NamedTuple):
-    """The picks of one batch, made in another process."""
+    """The picks of one batch, made in another process.
+
+    `undecided` are the first and the last offset of those records into which a JSON path would lead
+    if their schemas were known, which they are not there.
+    """
 
     records: list[Picked]
+    undecided: tuple[int, int] | None
     is_full: bool
     oldest_ms: int | None
     newest_ms: int | None
@@ -173,6 +182,7 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
     Raises ApiError, and TooManyRecordsError when it reaches a limit that is not the last.
     """
     picks = Picks(want)
+    undecided: tuple[int, int] | None = None
     header = read_any_header(batch)
     try:
         for record in _records(batch, header, limits):
@@ -181,8 +191,14 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
             if record.offset >= want.end or picks.is_complete:
                 break
             picks.pass_by(record)
-            if _matches(want.filter, record):
+            if not want.filter.matches_text(record.key, record.value, record.headers):
+                continue
+            path, value = want.filter.path, record.value
+            if path is None or (looks_like_json(value) and has_path(path, value, no_step)):
                 picks.add(record, header)
+            elif _may_have_schema(record):
+                first = undecided[0] if undecided else record.offset
+                undecided = (first, record.offset)
     except TooManyRecordsError as error:
         if limits == LONG:
             raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
@@ -190,7 +206,7 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
     except CorruptRecordError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     records = [_with_headers_json(picked) for picked in picks.records]
-    return Walked(records, picks.is_full, picks.oldest_ms, picks.newest_ms)
+    return Walked(records, undecided, picks.is_full, picks.oldest_ms, picks.newest_ms)
 
 
 def _with_headers_json(picked: Picked) -> Picked:
@@ -228,12 +244,22 @@ def plain_records(batch: Buffer, header: BatchHeader) -> Iterable[Record]:
     return read_any_records(batch, header)
 
 
-def _matches(wanted: Filter, record: Record) -> bool:
-    if not wanted.matches_text(record.key, record.value, record.headers):
+def _may_have_schema(record: Record) -> bool:
+    value = record.value
+    if value is None or looks_like_json(value):
         return False
-    if wanted.path is None:
-        return True
+    return framed(value, record.headers, is_key=False) is not None
+
+
+def has_path(path: JsonPath, value: bytes | None, step: Step) -> bool:
+    """Whether a value is JSON that has what a path says."""
     try:
-        return wanted.path.matches(json_of(record.value))
+        return path.matches(json_of(value), step)
     except (ValueError, RecursionError):
         return False
+
+
+def walk_value(value: bytes, *, path: JsonPath, limits: WalkLimits) -> bool:
+    """`has_path` of a long value, without limits. Runs in another process."""
+    assert limits
+    return has_path(path, value, no_step)

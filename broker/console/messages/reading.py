@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from odradek.broker.console.calls import Call
 from odradek.protocol.any_batch import read_any_header
@@ -56,11 +56,9 @@ LATEST = -1
 EARLIEST = -2
 FETCH_BYTES = 1 << 20
 FIRST_FETCH_BYTES = 64 << 10
-# A batch with more is read in another process. So is one that unpacks to more, and a record whose
-# JSON is parsed and has more than LARGE_JSON_BYTES.
+# A batch with more is read in another process. So is one that unpacks to more.
 LARGE_BATCH_BYTES = 1 << 20
 HERE = WalkLimits(4 << 20, 100_000)
-LARGE_JSON_BYTES = 64 << 10
 # A batch with more headers is read in another process: one record may have them all.
 MANY_HEADERS = 5000
 _SMALLEST_HEADER = 2
@@ -128,26 +126,25 @@ async def find_topic(call: Call, name: str) -> Topic:
     return Topic(name, topic.topic_id, sorted(each.partition_index for each in topic.partitions))
 
 
-# The JSON value of what a path leads into. Raises ValueError.
-JsonOf = Callable[[Record], Awaitable[Any]]
+HasPath = Callable[[Record, JsonPath], Awaitable[bool]]
 
 
 class Reader:
     """Reads one topic for one request.
 
-    `json_of` parses a value into which a path leads. `unreadable` are the batches that were left
+    `has_path` says whether a path leads into a record. `unreadable` are the records that were left
     out.
     """
 
     def __init__(
-        self, call: Call, topic: Topic, isolation: int, json_of: JsonOf, budget: Budget
+        self, call: Call, topic: Topic, isolation: int, has_path: HasPath, budget: Budget
     ) -> None:
         self.call = call
         self.topic = topic
         self.budget = budget
         self.unreadable: list[Unreadable] = []
         self._isolation = isolation
-        self._json_of = json_of
+        self._has_path = has_path
 
     # -- offsets ----------------------------------------------------------------------------------
 
@@ -283,10 +280,6 @@ class Reader:
             except TooManyRecordsError:
                 return False
             records = read_payload(content, header)
-            if picks.want.filter.path is not None:
-                sizes = self.call.sliced(skim_payload(content, header))
-                if any(each.size_bytes > LARGE_JSON_BYTES for each in sizes):
-                    return False
         await self._pick_each(iter(records), header, picks)
         return True
 
@@ -306,7 +299,7 @@ class Reader:
             if not takes_all:
                 if not wanted.matches_text(record.key, record.value, record.headers):
                     continue
-                if wanted.path is not None and not await self._has_path(wanted.path, record):
+                if wanted.path is not None and not await self._has_path(record, wanted.path):
                     continue
             if want.newest:
                 picks.is_full = picks.is_full or len(last) == want.most
@@ -316,18 +309,15 @@ class Reader:
         for record in self.call.sliced(iter(last)):
             picks.add(record, header)
 
-    async def _has_path(self, path: JsonPath, record: Record) -> bool:
-        try:
-            return path.matches(await self._json_of(record))
-        except (ValueError, RecursionError):
-            return False
-
     async def _pick_elsewhere(self, batch: StoredBatch, picks: Picks) -> None:
         walks = self.call.observed.broker.fetching.walks
         walk = partial(walk_batch, want=picks.want)
         walked: Walked = await walks.run(walk, bytes(batch.data), self.call.session.client)
         for picked in walked.records:
             picks.put(picked)
+        if walked.undecided is not None:
+            reason = "a JSON path does not lead into values with a schema in so large a batch"
+            self.leave_out(picks.want.partition, *walked.undecided, ValueError(reason))
         picks.is_full = picks.is_full or walked.is_full
         if picks.oldest_ms is None:
             picks.oldest_ms = walked.oldest_ms

@@ -3,13 +3,6 @@
 It may be the registry of this process (odradek.registry.listener), or another one that keeps its
 schemas in this broker. The topic is read when the first value with a schema is shown. What reads
 the values of a format is imported then; it comes with odradek[registry].
-
-A value says its schema in one of two ways (Confluent's wire formats):
-
-    00, a schema id (int32), the payload
-    a header __key_schema_id or __value_schema_id: 01, a GUID (16 bytes); the value is the payload
-
-The payload of Protobuf begins with the message's place in the file, as a list of varints.
 """
 
 from __future__ import annotations
@@ -21,30 +14,28 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 
 from odradek.broker.broker import Broker
 from odradek.broker.registry.remote_work import do_work
+from odradek.coordinator.registry import subjects
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.schema_work import NotDoneError, Work
 from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, TOPIC, SchemaVersion
 from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError
-from odradek.protocol.primitives import read_uvarint
-from odradek.protocol.record import RecordHeaders
+from odradek.protocol.primitives import ZERO_UUID, read_uvarint
 
 from .avro_values import read_value, shape_of
+from .framing import Framed
 
 if TYPE_CHECKING:
     from odradek.broker.registry.schema_log import SchemaLog
     from odradek.coordinator.registry.registry import Registry
 
 FORMATS = {AVRO: "avro", PROTOBUF: "protobuf", JSON: "jsonschema"}
-KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
-_SHORTEST_ID = 5
-_GUID_BYTES = 16
 _KEPT = 200
 _MAX_INDEXES = 100
 # One byte of Protobuf may stand for the name of a value of an enum.
@@ -57,16 +48,12 @@ class UndecodableError(Exception):
     """A value cannot be shown by its schema. The message says why."""
 
 
-class Framed(NamedTuple):
-    """A value that names its schema, by id or by GUID."""
-
-    schema_id: int
-    guid: bytes
-    payload: bytes
-
-
 # Makes JSON of a payload; calls the step now and then. Raises anything.
 _Read = Callable[[bytes, Step], bytes]
+
+
+# A schema's id, and its GUID.
+_Key = tuple[int, bytes]
 
 
 class Shape(NamedTuple):
@@ -83,27 +70,17 @@ class Shape(NamedTuple):
         return self.read(payload, step)
 
 
-def framed(data: bytes, headers: RecordHeaders, *, is_key: bool) -> Framed | None:
-    """The payload of a key or a value that names its schema; None if it does not."""
-    wanted = KEY_HEADER if is_key else VALUE_HEADER
-    for name, value in headers:
-        if name == wanted and value and value[0] == 1 and len(value) == 1 + _GUID_BYTES:
-            return Framed(-1, value[1:], data)
-        if name == wanted and value and value[0] == 0 and len(value) == _SHORTEST_ID:
-            return Framed(int.from_bytes(value[1:], "big"), b"", data)
-    if len(data) >= _SHORTEST_ID and data[0] == 0:
-        return Framed(int.from_bytes(data[1:_SHORTEST_ID], "big"), b"", data[_SHORTEST_ID:])
-    return None
-
-
 class Schemas:
     """The schemas of one broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._log: SchemaLog | None = None
+        self._topic_id = ZERO_UUID  # of the topic that `_shapes` are made of
+        self._shapes: OrderedDict[_Key, Shape] = OrderedDict()
+        self._making: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
+        # Held while the log is read, and while a thread uses what was read.
         self._lock = asyncio.Lock()
-        self._shapes: OrderedDict[tuple[int, bytes], Shape] = OrderedDict()
 
     async def shape(self, value: Framed, client: Hashable) -> Shape:
         """The schema that a value names. Raises UndecodableError.
@@ -111,15 +88,37 @@ class Schemas:
         `client` is whose long schemas are parsed by turns.
         """
         key = (value.schema_id, value.guid)
+        found = self._kept(key)
+        if found is not None:
+            return found
+        lock = self._making.setdefault(key, asyncio.Lock())
+        async with lock:
+            found = self._kept(key)  # others may have made it
+            if found is None:
+                topic_id = self._topic_id
+                found = await self._made(value, client)
+                self._keep(key, found, topic_id)
+            return found
+
+    def _kept(self, key: _Key) -> Shape | None:
+        """A schema that was used before, if its topic has not been created again."""
+        topic = self._broker.metadata.topics.get(TOPIC)
+        topic_id = ZERO_UUID if topic is None else topic.id
+        if topic_id != self._topic_id:
+            self._shapes.clear()
+            self._topic_id = topic_id
         found = self._shapes.get(key)
         if found is not None:
             self._shapes.move_to_end(key)
-            return found
-        async with self._lock:
-            made = self._shapes[key] = await self._made(value, client)
+        return found
+
+    def _keep(self, key: _Key, made: Shape, topic_id: bytes) -> None:
+        """Keep a schema, unless its topic has been created again meanwhile."""
+        self._kept(key)
+        if topic_id == self._topic_id:
+            self._shapes[key] = made
             while len(self._shapes) > _KEPT:
                 self._shapes.popitem(last=False)
-            return made
 
     async def _made(self, value: Framed, client: Hashable) -> Shape:
         try:
@@ -142,8 +141,9 @@ class Schemas:
         done: dict[Work[object], object] = {}
         while True:
             try:
-                with registry.work.knowing(done):
-                    return await asyncio.to_thread(_reader, registry, version)
+                async with self._lock:
+                    with registry.work.knowing(done):
+                        return await asyncio.to_thread(_reader, registry, version)
             except NotDoneError as error:
                 work = error.work
             done[work] = await self._broker.fetching.walks.run(do_work, pickle.dumps(work), client)
@@ -155,10 +155,8 @@ class Schemas:
 
         if self._log is None:
             self._log = SchemaLog(self._broker)
-        log = self._log.registry
-        await self._log.follow()
-        if self._log.registry is not log:  # the topic was created again
-            self._shapes.clear()
+        async with self._lock:
+            await self._log.follow()
         return self._log.registry
 
 
@@ -228,6 +226,8 @@ def _protobuf_reader(registry: Registry, version: SchemaVersion) -> _Read:
 
     def read(payload: bytes, _step: Step) -> bytes:
         indexes, position = _indexes(payload)
+        if min(indexes) < 0:
+            raise ValueError(f"it names a message by {indexes}")
         descriptor = file.message_types_by_name[list(file.message_types_by_name)[indexes[0]]]
         for index in indexes[1:]:
             descriptor = descriptor.nested_types[index]
@@ -248,7 +248,8 @@ def _add_file(
     added.add(name)
     for reference in version.schema.references:
         if reference.name not in added:
-            referred = registry.version(reference.subject, reference.version, deleted=True)
+            owner = subjects.beside(version.subject, reference.subject)
+            referred = registry.version(owner, reference.version, deleted=True)
             _add_file(registry, referred, reference.name, pool, added)
     content = base64.b64decode(registry.text_in(version, "serialized"))
     if _LONG_NAME.search(content):
@@ -272,7 +273,10 @@ def _add_known(name: str, pool: Any, added: set[str]) -> None:
     added.add(name)
     if name.startswith("google/protobuf/"):
         module = name.removesuffix(".proto").replace("/", ".")
-        import_module(f"{module}_pb2")
+        try:
+            import_module(f"{module}_pb2")
+        except ModuleNotFoundError:
+            raise UndecodableError(f"there is no file {name}") from None
     file = descriptor_pb2.FileDescriptorProto()
     descriptor_pool.Default().FindFileByName(name).CopyToProto(file)
     for imported in file.dependency:

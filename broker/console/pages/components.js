@@ -186,18 +186,23 @@ export function Field({ label, hint, children }) {
 }
 
 /**
- * A search in the names of a list, sent when typing pauses.
+ * A search in the names of a list, sent when typing pauses. A view that is drawn again meanwhile leaves what is typed.
  * @param {{label: string, value?: string, onSearch: (text: string) => void}} props
  */
 export function Search({ label, value = '', onSearch }) {
   const timer = useRef(0);
+  const [typed, setTyped] = useState(null);
   useEffect(() => () => clearTimeout(timer.current), []);
   const later = (event) => {
     const text = event.currentTarget.value;
+    setTyped(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => onSearch(text), 250);
+    timer.current = setTimeout(() => {
+      setTyped(null);
+      onSearch(text);
+    }, 250);
   };
-  return html`<${Field} label=${label}><input type="search" value=${value} onInput=${later} spellcheck=${false} /><//>`;
+  return html`<${Field} label=${label}><input type="search" value=${typed ?? value} onInput=${later} spellcheck=${false} /><//>`;
 }
 
 /**

@@ -185,8 +185,15 @@ class MessageRequest(View):
     format: str = AUTO
 
 
+class WholeHeader(View):
+    """A header. Its value is in base64; None: null."""
+
+    name: str
+    value: str | None
+
+
 class Message(View):
-    """One record. Whole keys and values are in base64; None if they are null or large.
+    """One record. Whole keys, values and headers are in base64; None if they are null or large.
 
     Those that are large can be had as a file: see the paths that end in /key and /value.
     """
@@ -194,6 +201,7 @@ class Message(View):
     record: MessageRecord
     whole_key: str | None
     whole_value: str | None
+    whole_headers: list[WholeHeader] | None
 
 
 class NewHeader(View):
@@ -350,7 +358,7 @@ async def _reader(
 ) -> Reader:
     topic = await find_topic(call, request.topic)
     isolation = READ_COMMITTED if request.isolation == "read_committed" else 0
-    return Reader(call, topic, isolation, decoder.json_of, budget)
+    return Reader(call, topic, isolation, decoder.has_path, budget)
 
 
 def _decoder(call: Call, topic: str, name: str, letters: int) -> Decoder:
@@ -431,7 +439,17 @@ async def message(call: Call, request: MessageRequest) -> Message:
         record=await _record(call, decoder, picked, outcome),
         whole_key=_base64(picked.key, picked.key_bytes),
         whole_value=_base64(picked.value, picked.value_bytes),
+        whole_headers=_whole_headers(picked),
     )
+
+
+def _whole_headers(picked: Picked) -> list[WholeHeader] | None:
+    if len(picked.headers) < picked.header_count:
+        return None
+    return [
+        WholeHeader(name=name, value=_base64(value, len(value or b"")))
+        for name, value in picked.headers
+    ]
 
 
 def _base64(data: bytes | None, size_bytes: int) -> str | None:
@@ -445,7 +463,7 @@ async def _picked(call: Call, request: MessageRequest, cut_bytes: int) -> Picked
     decoder = _decoder(call, request.topic, AUTO, TEXT_LETTERS)
     topic = await find_topic(call, request.topic)
     _partitions(topic, request.partition)
-    reader = Reader(call, topic, 0, decoder.json_of, Budget(SEARCH_BYTES, PAGE_S))
+    reader = Reader(call, topic, 0, decoder.has_path, Budget(SEARCH_BYTES, PAGE_S))
     where = f"{request.topic}-{request.partition}"
     start, end = (await reader.ranges([request.partition]))[request.partition]
     if not start <= request.offset < end:
@@ -498,7 +516,7 @@ async def produce(call: Call, request: NewMessage) -> Produced:
     if timestamp_ms is None:
         timestamp_ms = call.observed.broker.clock.now_ms()
     topic = await find_topic(call, request.topic)
-    partition = _target(topic, request.partition, key)
+    partition = _target(call, topic, request.partition, key)
     batch = build_batch([Record(key, value, timestamp_ms, headers)])
     data = ProducePartitionData(index=partition, records=bytes(batch))
     answer = await call.ask(
@@ -518,11 +536,11 @@ async def produce(call: Call, request: NewMessage) -> Produced:
     return Produced(partition=partition, offset=done.base_offset)
 
 
-def _target(topic: Topic, partition: int | None, key: bytes | None) -> int:
+def _target(call: Call, topic: Topic, partition: int | None, key: bytes | None) -> int:
     if partition is not None:
         return _partitions(topic, partition)[0]
     count = len(topic.partitions)
-    return next(_ROUND_ROBIN) % count if key is None else partition_of(key, count)
+    return next(_ROUND_ROBIN) % count if key is None else partition_of(key, count, call.slices.step)
 
 
 def _bytes(what: str, text: str | None, in_base64: str | None) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import nsmallest
 
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.console.calls import Call
@@ -24,6 +25,7 @@ from odradek.storage.time_text import rounded
 
 EVERY_S = 2.0
 LITTLE_SPACE_BYTES = 1 << 30
+SOME_TRANSACTIONS = 20
 LONG_TRANSACTION_MS = 60_000
 SOME_TOPICS = 3
 PART = 500  # logs that are counted between two steps
@@ -317,19 +319,29 @@ def _long_transactions(
 ) -> Iterator[OverviewFinding]:
     """Those that are open for long. Consumers of committed records wait behind their offsets."""
     now_ms = call.observed.broker.clock.now_ms()
-    for transaction in open_transactions:
-        age_ms = now_ms - transaction.start_ms
-        name = transaction.transactional_id
-        if age_ms >= LONG_TRANSACTION_MS and call.may(
-            AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name
-        ):
-            yield OverviewFinding(
-                health="warning",
-                text=f"the transaction of {name} has been open for {rounded(age_ms)}; consumers"
-                f" of committed records wait for its end{_where(call, transaction)}",
-                advice="end it in its producer, or abort it",
-                view="transactions",
-            )
+    resource = ResourceType.TRANSACTIONAL_ID
+    long = [
+        each
+        for each in call.sliced(open_transactions)
+        if now_ms - each.start_ms >= LONG_TRANSACTION_MS
+        and call.may(AclOperation.DESCRIBE, resource, each.transactional_id)
+    ]
+    for transaction in nsmallest(SOME_TRANSACTIONS, long, key=lambda each: each.start_ms):
+        yield OverviewFinding(
+            health="warning",
+            text=f"the transaction of {transaction.transactional_id} has been open for"
+            f" {rounded(now_ms - transaction.start_ms)}; consumers"
+            f" of committed records wait for its end{_where(call, transaction)}",
+            advice="end it in its producer, or abort it",
+            view="transactions",
+        )
+    if len(long) > SOME_TRANSACTIONS:
+        yield OverviewFinding(
+            health="warning",
+            text=f"{len(long) - SOME_TRANSACTIONS} other transactions have been open for long",
+            advice="end them in their producers, or abort them",
+            view="transactions",
+        )
 
 
 def _where(call: Call, transaction: Transaction) -> str:

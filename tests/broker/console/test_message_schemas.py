@@ -291,6 +291,76 @@ def test_a_large_protobuf_value(broker: ConsoleBroker, client: SchemaRegistryCli
     assert (value["format"], value["isCut"]) == ("protobuf", True)
 
 
+def test_a_path_leads_into_long_values(broker: ConsoleBroker, client: SchemaRegistryClient) -> None:
+    """Each alone: neither its length nor that of another keeps a record from being found."""
+    serialize = AvroSerializer(client, json.dumps(AVRO))
+    place = SerializationContext("long-values", MessageField.VALUE)
+    short, long = (serialize({"id": 7, "who": who}, place) for who in ("short", "x" * 70_000))
+    texts = [json.dumps({"id": 7, "who": "x" * 70_000}).encode(), b'{"id": 8}']
+    values = [short, long, *texts]
+    client_of_topic = Producer({"bootstrap.servers": broker.process.bootstrap, "linger.ms": 1000})
+    for value in values:
+        client_of_topic.produce("long-values", value)
+    assert client_of_topic.flush(30) == 0
+    page = broker.console.get("/topics/long-values/messages", jsonPath="$.id=7")
+    assert [record["offset"] for record in page["records"]] == [2, 1, 0]
+    assert page["unreadable"] == []
+
+
+def test_a_large_batch_says_into_which_records_no_path_leads(
+    broker: ConsoleBroker, client: SchemaRegistryClient
+) -> None:
+    serialize = AvroSerializer(client, json.dumps(AVRO))
+    place = SerializationContext("large-batch", MessageField.VALUE)
+    value = serialize({"id": 7, "who": "x" * 100_000}, place)
+    sender = Producer(
+        {
+            "bootstrap.servers": broker.process.bootstrap,
+            "linger.ms": 1000,
+            "batch.size": 10_000_000,
+            "message.max.bytes": 10_000_000,
+            "compression.type": "gzip",
+        }
+    )
+    for _ in range(50):
+        sender.produce("large-batch", value)
+    assert sender.flush(30) == 0
+    page = broker.console.get("/topics/large-batch/messages", jsonPath="$.id=7")
+    assert page["records"] == []
+    (left_out,) = page["unreadable"]
+    assert (left_out["firstOffset"], left_out["lastOffset"]) == (0, 49)
+    assert "in so large a batch" in left_out["reason"]
+
+
+def test_a_protobuf_message_is_named_from_the_first_on(
+    broker: ConsoleBroker, client: SchemaRegistryClient
+) -> None:
+    schema = 'syntax = "proto3"; message A {string a = 1;} message B {string b = 1;}'
+    begin = registered(client, "negative", schema, "PROTOBUF")
+    value = shown(broker, "negative", begin + b"\2\1\n\1a")  # the message -1
+    assert value["format"] == "hex"
+    assert "[-1]" in value["reason"]
+
+
+def test_the_schemas_of_a_topic_that_is_created_again(tmp_path: Path) -> None:
+    """A schema that was used before is not taken for another with its id."""
+    (port,) = free_ports(1)
+    settings = {"odradek.registry.listener": f"127.0.0.1:{port}"}
+    with console_broker(tmp_path, settings) as own:
+        url = {"url": f"http://127.0.0.1:{port}"}
+        admin = AdminClient({"bootstrap.servers": own.process.bootstrap})
+        seen = []
+        for name in ("old", "new"):
+            record = {"type": "record", "name": "R", "fields": [{"name": name, "type": "int"}]}
+            with SchemaRegistryClient(url) as registry:
+                begin = registered(registry, "again", record)
+            seen.append((begin, shown(own, "again", begin + b"\2")["text"]))
+            for done in admin.delete_topics(["_schemas"]).values():
+                done.result(30)
+    begin = b"\0\0\0\0\1"
+    assert seen == [(begin, '{"old":1}'), (begin, '{"new":1}')]
+
+
 def test_schemas_are_shown_only_to_those_who_may_read_their_topic(tmp_path: Path) -> None:
     """By values of one's own, the ids and the contents of all schemas could be learned."""
     secured = SecuredBroker("odradek", tmp_path, tls=False)

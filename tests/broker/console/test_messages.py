@@ -437,6 +437,12 @@ def test_produce_with_headers_tombstones_and_partitions(
     consumer.close()
     assert (message.key(), message.value(), message.timestamp()[1]) == (b"k", None, 77)
     assert message.headers() == [("text", "žluť".encode()), ("bytes", b"\xff"), ("null", None)]
+    one = console.get(f"/topics/written/partitions/3/messages/{done['offset']}")
+    assert [(each["name"], each["value"]) for each in one["wholeHeaders"]] == [
+        ("text", base64.b64encode("žluť".encode()).decode()),
+        ("bytes", "/w=="),
+        ("null", None),
+    ]
     turns = {
         console.post("/topics/written/messages", {"value": "v"})["partition"] for _ in range(7)
     }

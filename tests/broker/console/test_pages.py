@@ -313,6 +313,19 @@ def test_a_record_is_produced_and_sent_again(browser: Browser, broker: Broker) -
     assert list(first.headers) == list(second.headers)
 
 
+def test_a_record_is_sent_again_byte_for_byte(browser: Browser, broker: Broker) -> None:
+    broker.create_topic("orders")
+    headers = [("trace", b"\xff\0"), ("text", b"web"), ("none", None)]
+    broker.produce("orders", b"\xef\xbb\xbfvalue", key=b"\xff", headers=headers)
+    browser.open("topics/orders/messages/0/0")
+    browser.click("Send again")
+    browser.click("Produce")
+    browser.see("Written to partition 0 at offset 1.")
+    first, second = broker.records("orders")
+    assert (second.key, second.value) == (first.key, first.value)
+    assert list(second.headers) == headers
+
+
 def test_a_tombstone_is_produced(browser: Browser, broker: Broker) -> None:
     broker.create_topic("orders")
     browser.open("topics/orders/messages")
@@ -336,6 +349,13 @@ def test_records_are_filtered_and_the_address_keeps_it(browser: Browser, held_ba
     browser.see("1 record, searched")
     browser.open(browser.place.removeprefix("#/"))
     browser.see("1 record, searched", '{"order": 5}')
+    browser.fill("Key has", "typed")
+    browser.choose("Position", "oldest first")
+    browser.until(lambda: "position=oldest" in browser.place)
+    browser.click("Search")
+    browser.see("No record matches.")
+    browser.open("topics/orders/messages?position=time&timestampMs=abc")
+    browser.see("Which records")
     browser.open("topics/orders/messages?header=source%3Dshop")
     browser.see("No record matches.", "Everything was searched.")
 

@@ -12,6 +12,7 @@ import { Produce } from './produce.js';
 import { useSearch } from './search.js';
 
 const FILTERS = ['partition', 'key', 'value', 'header', 'jsonPath', 'format', 'isolation'];
+const TYPED = ['key', 'value', 'header', 'jsonPath', 'offset', 'timestampMs'];
 const POSITIONS = [['newest', 'newest first'], ['oldest', 'oldest first'], ['offset', 'from an offset'], ['time', 'from a time']];
 const KEPT_LIVE = 300;
 
@@ -26,7 +27,7 @@ export function Messages({ topic }) {
     <${Panel} title="Which records" actions=${html`
       <${Check} label="Live" isOn=${isLive} onChange=${(isOn) => change({ live: isOn || null })} />
       ${mayChange && html`<button type="button" class="main" onClick=${open}>Produce</button>`}`}>
-      <${Filters} key=${JSON.stringify(query)} topic=${topic} query=${query} change=${change} isLive=${isLive} />
+      <${Filters} key=${JSON.stringify(TYPED.map((name) => query[name]))} topic=${topic} query=${query} change=${change} isLive=${isLive} />
     <//>
     ${!filters.isolation && html`<${HeldBack} topic=${topic} partition=${filters.partition} change=${change} />`}
     ${isLive
@@ -53,7 +54,10 @@ function positionOf({ position = 'newest', offset, timestampMs }) {
   };
 }
 
-/** What is typed stays when the topic is drawn again, because it is watched: the fields have default values only. */
+/**
+ * What is typed stays when the topic is drawn again, because it is watched, and when something is chosen: the fields have
+ * default values only. The form is made anew when what was searched for changes, as by Clear.
+ */
 function Filters({ topic, query, change, isLive }) {
   const position = query.position ?? 'newest';
   const search = (event) => {
@@ -91,9 +95,10 @@ function exported(query) {
   return { ...Object.fromEntries(FILTERS.map((name) => [name, query[name]])), ...positionOf(query), limit: 10000 };
 }
 
-/** A moment as <input type=datetime-local> has it; without one, an hour ago. */
+/** A moment as <input type=datetime-local> has it; without one, or with one that is none, an hour ago. */
 function localTime(timestampMs) {
-  const date = new Date(timestampMs ? Number(timestampMs) : Date.now() - 3600000);
+  const asked = new Date(Number(timestampMs || NaN));
+  const date = isNaN(asked) ? new Date(Date.now() - 3600000) : asked;
   return new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 

@@ -7,13 +7,13 @@ import { go } from '../router.js';
 import { html, useState } from '../vendor/htm-preact.js';
 
 /**
- * @param {{topic: object, start?: {record: object, wholeKey: ?string, wholeValue: ?string}, onClose: () => void}} props
+ * @param {{topic: object, start?: {record: object, wholeKey: ?string, wholeValue: ?string, wholeHeaders: object[]}, onClose: () => void}} props
  *   `start` is a record that is sent again
  */
 export function Produce({ topic, start, onClose }) {
   const [key, setKey] = useState(() => fieldOf(start?.wholeKey));
   const [value, setValue] = useState(() => fieldOf(start ? start.wholeValue : ''));
-  const [headers, setHeaders] = useState(() => start?.record.headers.map((header) => ({ name: header.name, value: header.value?.text ?? null })) ?? []);
+  const [headers, setHeaders] = useState(() => start?.wholeHeaders.map((header) => ({ name: header.name, ...fieldOf(header.value) })) ?? []);
   const edit = (index, changes) => setHeaders(headers.map((row, place) => (place === index ? { ...row, ...changes } : row)));
   const produce = async ({ partition }) => {
     const { partition: written, offset } = await send('POST', url`/topics/${topic.name}/messages`, {
@@ -21,7 +21,7 @@ export function Produce({ topic, start, onClose }) {
       ...bodyOf('key', key),
       ...bodyOf('value', value),
       isTombstone: value.isNone,
-      headers: headers.filter((header) => header.name),
+      headers: headers.filter((header) => header.name).map((header) => ({ name: header.name, ...bodyOf('value', header) })),
     });
     toast(`Written to partition ${written} at offset ${offset}.`);
     onClose();
@@ -36,10 +36,12 @@ export function Produce({ topic, start, onClose }) {
       <fieldset><legend>Headers</legend>
         ${headers.map((header, index) => html`<div class="row">
           <input aria-label="Header" placeholder="name" value=${header.name} onInput=${(event) => edit(index, { name: event.currentTarget.value })} />
-          <input aria-label="Its value" placeholder="value" value=${header.value ?? ''} onInput=${(event) => edit(index, { value: event.currentTarget.value })} />
+          <input aria-label="Its value" placeholder=${header.isNone ? 'null' : header.isBase64 ? 'Base64' : 'value'} value=${header.text}
+            onInput=${(event) => edit(index, { text: event.currentTarget.value, isNone: false })} />
+          ${header.isBase64 && html`<span class="muted">in Base64</span>`}
           <button type="button" aria-label="Remove" onClick=${() => setHeaders(headers.filter((_, place) => place !== index))}>×</button>
         </div>`)}
-        <div><button type="button" class="small" onClick=${() => setHeaders([...headers, { name: '', value: '' }])}>Add a header</button></div>
+        <div><button type="button" class="small" onClick=${() => setHeaders([...headers, { name: '', ...fieldOf('') }])}>Add a header</button></div>
       </fieldset>
     <//>
   <//>`;
@@ -64,7 +66,7 @@ function fieldOf(base64) {
   if (base64 == null) return { text: '', isNone: true, isBase64: false };
   try {
     const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes), isNone: false, isBase64: false };
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes), isNone: false, isBase64: false };
   } catch {
     return { text: base64, isNone: false, isBase64: true };
   }

@@ -61,7 +61,7 @@ function Whole({ topic, data }) {
   const { record } = data;
   const [isProducing, open, close] = useOpen();
   const mayChange = useMayChange() && topic.mayChange;
-  const isWhole = (data.wholeKey !== null || record.key === null) && (data.wholeValue !== null || record.value === null);
+  const isWhole = (data.wholeKey !== null || record.key === null) && (data.wholeValue !== null || record.value === null) && data.wholeHeaders !== null;
   const file = (part) => addressOf(url`/topics/${topic.name}/partitions/${record.partition}/messages/${record.offset}/${part}`);
   return html`
     <${Panel} title=${`Partition ${record.partition}, offset ${number(record.offset)}`} actions=${html`

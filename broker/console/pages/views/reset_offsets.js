@@ -12,6 +12,7 @@ const TARGETS = [['earliest', 'the first record'], ['latest', 'the end'], ['offs
 export function ResetOffsets({ group, onClose }) {
   const [target, setTarget] = useState('earliest');
   const [checked, setChecked] = useState(null);
+  // Those of the page that is shown: another may be typed.
   const topics = [...new Set(group.offsets.map((row) => row.topic))];
   const path = url`/groups/${group.groupId}/offsets`;
   const preview = async ({ topic, partitions, value, at }) => {
@@ -44,7 +45,8 @@ export function ResetOffsets({ group, onClose }) {
   return html`<${Dialog} title="Reset offsets" onClose=${onClose}>
     <${ChangeForm} key="preview" action="Preview" onClose=${onClose} onSend=${preview}>
       ${group.totalMembers > 0 && html`<p class="advice">The group has members: stop them first. What would be set can be looked at now.</p>`}
-      <${Field} label="Topic"><select name="topic">${topics.map((topic) => html`<option value=${topic}>${topic}</option>`)}</select><//>
+      <${Field} label="Topic"><input name="topic" list="topics-of-the-group" defaultValue=${topics[0]} required autocomplete="off" /><//>
+      <datalist id="topics-of-the-group">${topics.map((topic) => html`<option value=${topic} />`)}</datalist>
       <${Field} label="Partitions" hint="Empty: all. Else numbers, as 0,1,2."><input name="partitions" pattern="[0-9]+(,[0-9]+)*" /><//>
       <${Field} label="Go to"><select value=${target} onChange=${(event) => setTarget(event.currentTarget.value)}>
         ${TARGETS.map(([name, title]) => html`<option value=${name} selected=${name === target}>${title}</option>`)}</select><//>

@@ -3,10 +3,11 @@
 import pytest
 
 from odradek.broker.console.messages.filters import json_of, parse_path
+from odradek.coordinator.runtime.steps import no_step
 
 
 def is_found(document: bytes, text: str) -> bool:
-    return parse_path(f"$.at={text}").matches(json_of(b'{"at": %b}' % document))
+    return parse_path(f"$.at={text}").matches(json_of(b'{"at": %b}' % document), no_step)
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,9 @@ def test_numbers_are_compared_as_numbers(document: bytes, text: str) -> None:
 )
 def test_what_is_not_the_same_is_not_found(document: bytes, text: str) -> None:
     assert not is_found(document, text)
+
+
+def test_a_path_into_a_long_list_gives_way_to_others() -> None:
+    steps: list[None] = []
+    assert not parse_path("$[*]=x").matches([1] * 1000, lambda: steps.append(None))
+    assert len(steps) == 1000
