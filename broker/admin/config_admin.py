@@ -27,7 +27,7 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
 from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 

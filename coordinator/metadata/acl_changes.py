@@ -16,7 +16,7 @@ from odradek.protocol.records.cluster_metadata import (
 
 from .acls import AclFilter, Acls, AclSelection, PatternType, Permission, fields_of
 from .host_patterns import network_of
-from .topic_creation import MAX_RECORDS, limited_outcome
+from .record_limit import MAX_RECORDS, limited_outcome
 
 # On the wire and in records: never renumber. Kafka: ResourceType, AclOperation.
 _RESOURCE_TYPES = range(2, 8)

@@ -8,7 +8,6 @@ the others are still created. Kafka: ReplicationControlManager.createTopics and 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -22,14 +21,11 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, why_illegal
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .placement import Placer
+from .record_limit import MAX_RECORDS, check_record_count, limited_outcome
 from .topics import Partition, Topic
 
-# Kafka: QuorumController.MAX_RECORDS_PER_USER_OP. With this limit an operation fits one batch.
-MAX_RECORDS = 10_000
 MAX_CONFIG_VALUE_LENGTH = 32767
 DEFAULT = -1
-
-R = TypeVar("R")
 
 # Called with the number of partitions before they are created or deleted. Raises ApiError if the
 # client may not do that now (KIP-599).
@@ -185,6 +181,7 @@ def create_partitions(
             reply[request.name] = refusal.with_traceback(None)
             continue
         reply[request.name] = None
+        check_record_count(len(records) + request.count - len(topic.partitions))
         records += [
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
             for index in stepping(range(len(topic.partitions), request.count), step)
@@ -357,14 +354,3 @@ def _check_added_assignments(
 
 def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
-
-
-def limited_outcome(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
-    """Make the outcome of a user's operation. Raises POLICY_VIOLATION for too many records."""
-    if len(records) > MAX_RECORDS:
-        raise ApiError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Unable to perform excessively large batch operation: it needs {len(records)} "
-            f"records, the limit is {MAX_RECORDS}.",
-        )
-    return Outcome(reply=reply, records=() if validate_only else tuple(records))

@@ -18,7 +18,8 @@ from odradek.coordinator.metadata.config_changes import (
     ConfigResource,
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS, NewTopic
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord
