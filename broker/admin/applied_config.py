@@ -62,7 +62,7 @@ class AppliedConfig:
     def refresh(self, step: Step = no_step) -> None:
         """Apply the broker's stored settings. If they changed, all topics inherit them."""
         before = self._effective_config.current
-        self._effective_config.refresh()
+        self._effective_config.refresh(step)
         if self._effective_config.current is before:
             return
         self._change_count += 1
