@@ -53,7 +53,7 @@ class AppliedConfig:
         if ConfigResourceType.BROKER in names:
             self.refresh(step)
         if ConfigResourceType.CLIENT_METRICS in names:
-            self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS])
+            self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS], step)
         topics = names.get(ConfigResourceType.TOPIC, set())
         for name in stepping(sorted_in_steps(topics, step), step):
             self._update_logs(name, step)
