@@ -131,7 +131,7 @@ def create_topics(
     for request in stepping(requests, step):
         try:
             _check_name(metadata, request.name, repeated)
-            configs = _checked_configs(request, rules)
+            configs = _checked_configs(request, rules, step)
             partitions = _checked_partitions(request, rules, placer, step)
             permits(len(partitions))
         except ApiError as refusal:
@@ -222,14 +222,20 @@ def _check_name(metadata: ClusterMetadata, name: str, repeated: set[str]) -> Non
         )
 
 
-def _checked_configs(request: NewTopic, rules: TopicRules) -> dict[str, str]:
-    configs = {key: value for key, value in request.configs.items() if value is not None}
-    if len(configs) < len(request.configs):
-        nulls = ",".join(key for key, value in request.configs.items() if value is None)
+def _checked_configs(request: NewTopic, rules: TopicRules, step: Step) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    nulls: list[str] = []
+    for key, value in stepping(iter(request.configs.items()), step):
+        if value is None:
+            nulls.append(key)
+        else:
+            configs[key] = value
+    if nulls:
         raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}"
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
         )
-    for key, value in configs.items():
+    for key, value in stepping(iter(configs.items()), step):
         if len(value) > MAX_CONFIG_VALUE_LENGTH:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,

@@ -196,6 +196,14 @@ def test_a_config_that_is_null_or_endless_is_refused(metadata: Metadata, value: 
     assert refusal.code is ErrorCode.INVALID_CONFIG
 
 
+@pytest.mark.parametrize("value", [None, "1"])
+def test_configs_of_a_topic_are_looked_at_in_steps(metadata: Metadata, value: str | None) -> None:
+    wish = NewTopic(name="t", configs={f"made.up.{number}": value for number in range(300)})
+    steps: list[object] = []
+    create_topics(metadata.state, [wish], metadata.rules, step=lambda: steps.append(None))
+    assert len(steps) > 300
+
+
 @pytest.mark.parametrize("count", [10_001, 10_000, 2**31 - 1])
 def test_too_many_partitions_at_once_are_refused_and_nothing_is_made(
     metadata: Metadata, count: int
