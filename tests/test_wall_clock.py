@@ -117,7 +117,7 @@ REASONS = {
         storage/producer_state.py: remove_expired_verifications
     """,
     "expiry of tokens and certificates, whose times are absolute": """
-        broker/broker.py: remove_expired_tokens
+        broker/broker.py: _remove_expired_tokens
         broker/handlers/create_delegation_token.py: handle
         broker/handlers/expire_delegation_token.py: handle
         broker/handlers/renew_delegation_token.py: handle

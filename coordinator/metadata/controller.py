@@ -294,9 +294,11 @@ class Controller:
         outcome = expire_token(self.metadata, token_hmac, period_ms, requester, rules, now_ms)
         return self._journal.commit(outcome, now_ms)
 
-    def remove_expired_tokens(self, now_ms: int) -> list[DelegationTokenRecord]:
-        """Remove the delegation tokens that have expired, and return them."""
-        return self._journal.commit(remove_expired_tokens(self.metadata, now_ms), now_ms)
+    def remove_expired_tokens(
+        self, token_ids: Iterable[str], now_ms: int
+    ) -> list[DelegationTokenRecord]:
+        """Remove those of the delegation tokens that have expired, and return them."""
+        return self._journal.commit(remove_expired_tokens(self.metadata, token_ids, now_ms), now_ms)
 
     def elect_leaders(
         self,
