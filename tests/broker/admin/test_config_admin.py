@@ -357,6 +357,7 @@ async def test_all_nodes_of_a_played_cluster_have_the_loggers_and_settings_of_th
         (("root", SET, "warning"), ErrorCode.INVALID_CONFIG),
         (("asyncio", SET, "INFO"), ErrorCode.INVALID_CONFIG),
         (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
+        (("odradek", DELETE, None), ErrorCode.INVALID_REQUEST),
         (("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
         (("root", 9, "INFO"), ErrorCode.INVALID_REQUEST),
     ],
