@@ -18,6 +18,7 @@ from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.metadata.topic_settings import stored_config
 from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.storage.log_manager import LogManager
 
@@ -81,5 +82,4 @@ class AppliedConfig:
                 future.log.update_config(config)
 
     def _config_of(self, topic: str) -> TopicConfig:
-        config = self._effective_config.current
-        return config.stored_topic_config(self._configs.of_topic(topic))
+        return stored_config(self._effective_config.current, self._configs, topic)
