@@ -9,7 +9,7 @@ Kafka: GroupConfig; GroupCoordinatorConfig and ShareGroupConfig for the bounds.
 
 from collections.abc import Mapping
 
-from .broker_config import BrokerConfig
+from .broker_config import NO_SETTINGS, BrokerConfig
 from .broker_keys import broker_value
 from .errors import ConfigError, invalid_value
 from .iso_duration import duration_ms
@@ -92,8 +92,6 @@ _WITHOUT_SYNONYM = frozenset(
 GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _WITHOUT_SYNONYM} | {
     _STREAMS_ASSIGNOR: _STREAMS_ASSIGNORS
 }
-
-NO_SETTINGS: Mapping[str, str] = {}
 
 _INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 

@@ -170,7 +170,7 @@ class ConfigAdmin:
     def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
         """Check and set the levels of loggers, which are not stored. Raises ApiError."""
         if node_id_of(alteration.resource.name) not in self._node_ids:
-            self._check_node(alteration.resource.name, "node")
+            self._check_node(alteration.resource.name, "node")  # raises
         log_levels.check_levels(alteration.changes)
         if not validate_only:
             log_levels.change_levels(alteration.changes)

@@ -116,7 +116,6 @@ def create_topics(
     *,
     validate_only: bool = False,
     permits: Permits = unlimited,
-    new_id: Callable[[], bytes] = random_uuid,
     step: Step = no_step,
 ) -> Outcome[dict[str, CreatedTopic | ApiError]]:
     """Create topics. The reply has an error for each that is refused, as are repeated names.
@@ -137,7 +136,7 @@ def create_topics(
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
-        topic = Topic(request.name, new_id(), partitions)
+        topic = Topic(request.name, random_uuid(), partitions)
         records += _new_topic_records(metadata, topic, configs, step)
         reply[request.name] = CreatedTopic(
             name=topic.name,
@@ -175,6 +174,7 @@ def create_partitions(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {request.name}."
                 )
             _check_growth(topic, request)
+            # As in Kafka, a wrong assignment has taken permits, too.
             permits(request.count - len(topic.partitions))
             _check_added_assignments(topic, request, rules, placer, step)
         except ApiError as refusal:
