@@ -218,6 +218,7 @@ def check_change(
             sasl_listeners(new)
     except ConfigError as error:
         raise ConfigError(f"{INVALID}: {error}") from None
+    # Some rules compare with the file's settings, where nothing else is set.
     before, after = {**written.texts, **now}, {**written.texts, **then}
     for problem in (
         *_listeners_that_change(before, after),
