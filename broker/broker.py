@@ -39,6 +39,7 @@ from odradek.broker.telemetry.client_telemetry import ClientTelemetry
 from odradek.broker.telemetry.payloads import Payloads
 from odradek.broker.telemetry.pushed_records import PushedRecords, check_topic
 from odradek.broker.transactions.verification import TransactionVerifier
+from odradek.broker.turns.slices import Slices
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.config.topic_config import TopicConfig
@@ -64,6 +65,9 @@ from .directory_failures import DirectoryFailures
 from .node import BrokerNode
 
 logger = logging.getLogger("odradek")
+
+# So many delegation tokens are looked at, and removed, in one turn.
+TOKENS_OF_A_TURN = 100
 
 
 class Broker(BrokerNode):
@@ -351,12 +355,19 @@ class Broker(BrokerNode):
         log = self.log_manager.find(topic, partition)
         return log is not None and log.is_online
 
-    def remove_expired_tokens(self) -> None:
+    async def remove_expired_tokens(self) -> None:
         """Remove the delegation tokens that have expired. Without a secret key they are kept."""
-        if self.security.token_rules.hmacs is None:
-            return
-        for token in self.controller.remove_expired_tokens(self.clock.now_ms()):
-            logger.info("the delegation token %s of %s has expired", token.token_id, token.owner)
+        if self.security.token_rules.hmacs is not None:
+            await self.admin.operations.run(self._remove_expired_tokens)
+
+    async def _remove_expired_tokens(self, slices: Slices) -> None:
+        ids = list(self.metadata.delegation_tokens.by_id)
+        for start in slices.of(range(0, len(ids), TOKENS_OF_A_TURN)):
+            part = ids[start : start + TOKENS_OF_A_TURN]
+            for token in self.controller.remove_expired_tokens(part, self.clock.now_ms()):
+                text = "the delegation token %s of %s has expired"
+                logger.info(text, token.token_id, token.owner)
+        self.security.token_credentials.forget_removed(slices.step)
 
     # -- reactions to changed settings, logs and directories --------------------------------------
 

@@ -39,6 +39,7 @@ from odradek.broker.turns.turns import Turns
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
+from odradek.coordinator.metadata.topic_settings import stored_config
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -277,4 +278,4 @@ class BrokerNode:
         return self.log_manager.find(name, index)
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        return self.config.stored_topic_config(self.metadata.configs.of_topic(topic))
+        return stored_config(self.config, self.metadata.configs, topic)

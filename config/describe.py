@@ -19,7 +19,7 @@ from .broker_config import BrokerConfig
 from .broker_keys import broker_keys, without_listener
 from .client_metrics_config import CLIENT_METRICS_KEYS
 from .dynamic_keys import ONLY_DYNAMIC
-from .dynamic_settings import clamped_settings, effective_config, is_dynamic
+from .dynamic_settings import clamped_settings, is_dynamic
 from .group_config import GROUP_KEYS, GROUP_SYNONYMS, group_values
 from .key import Key, Value, field_name, parse_all
 from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
@@ -73,14 +73,18 @@ _BROKER_SYNONYMS = {name: group for group in _GROUPS for name in group} | {
 
 
 def describe_topic(
-    broker: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
+    effective: BrokerConfig,
+    overrides: Mapping[str, str],
+    written: BrokerConfig,
+    dynamic: Layers = (),
 ) -> Iterator[ConfigEntry]:
     """Describe every key of a topic on which `overrides` are set.
 
-    `dynamic` are the layers of settings made on the running broker, DYNAMIC_BROKER first.
+    `effective` is the configuration that `written`, the file's, and `dynamic` lead to. `dynamic`
+    are the layers of settings made on the running broker, DYNAMIC_BROKER first.
     """
-    config = effective_config(broker, merged(dynamic)).stored_topic_config(overrides)
-    layers = (*dynamic, *_static_layers(broker))
+    config = effective.stored_topic_config(overrides)
+    layers = (*dynamic, *_static_layers(written))
     for name, key in TOPIC_KEYS.items():
         if key.internal and name not in overrides:
             continue

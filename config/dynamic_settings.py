@@ -10,12 +10,15 @@ An unknown key may be set: in Kafka it may belong to a plug-in. A number of thre
 doubled or halved in one step, although odradek does not use it: the settings in the log must be
 valid for Kafka, too.
 
+There may be any number of unknown keys. The functions that look at each key have an argument
+`iterate`: it is called with what they iterate over, and may let other work run in between.
+
 Kafka: DynamicBrokerConfig (in core and in server), DynamicThreadPool,
 LogCleaner.validateReconfiguration.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from .broker_keys import broker_keys, without_listener
@@ -33,6 +36,7 @@ from .protection import refuse_unserved_protection
 from .sasl import sasl_listeners
 
 Texts = Mapping[str, str]
+Iterate = Callable[[Iterable[Any]], Iterable[Any]]
 
 # Listeners are opened only when the broker starts. A stored setting is kept, but not applied.
 OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
@@ -109,18 +113,18 @@ _PER_BROKER = _Rule(
 )
 
 
-def check_settings(settings: Texts, *, of_all_brokers: bool) -> None:
+def check_settings(settings: Texts, *, of_all_brokers: bool, iterate: Iterate = iter) -> None:
     """Raise ConfigError unless a layer may have these keys, and their values are valid."""
-    _refuse(settings, _READ_ONLY)
-    _refuse(settings, _PER_LISTENER)
-    for name, text in settings.items():
+    _refuse(iterate(settings), _READ_ONLY)
+    _refuse(iterate(settings), _PER_LISTENER)
+    for name, text in iterate(settings.items()):
         _check_value(name, text)
     if of_all_brokers:
-        _refuse(settings, _PER_BROKER)
+        _refuse(iterate(settings), _PER_BROKER)
 
 
-def _refuse(settings: Texts, rule: _Rule) -> None:
-    found = [name for name in settings if rule.forbids(name)]
+def _refuse(names: Iterable[str], rule: _Rule) -> None:
+    found = [name for name in names if rule.forbids(name)]
     if found:
         raise ConfigError(f"{rule.message}: [{', '.join(sorted(found))}]")
 
@@ -131,11 +135,13 @@ def _check_value(name: str, text: str) -> None:
         key._replace(name=name).parse(text)
 
 
-def usable_settings(settings: Texts, *, of_all_brokers: bool) -> tuple[dict[str, str], list[str]]:
+def usable_settings(
+    settings: Texts, *, of_all_brokers: bool, iterate: Iterate = iter
+) -> tuple[dict[str, str], list[str]]:
     """The valid settings of a layer, and one error message for each of the others."""
     usable: dict[str, str] = {}
     problems = []
-    for name, text in settings.items():
+    for name, text in iterate(settings.items()):
         try:
             check_settings({name: text}, of_all_brokers=of_all_brokers)
         except ConfigError as error:
@@ -154,10 +160,27 @@ def printable_value(name: str, text: str) -> str:
 # -- the effective configuration -------------------------------------------------------------------
 
 
-def effective_config(written: BrokerConfig, settings: Texts) -> BrokerConfig:
+def effective_config(
+    written: BrokerConfig, settings: Texts, iterate: Iterate = iter
+) -> BrokerConfig:
     """The file's configuration overridden by both layers together. Raises ConfigError."""
-    usable = {name: text for name, text in settings.items() if name not in OPENED_AT_START}
+    usable = {
+        name: text
+        for name, text in _known(written, settings, iterate).items()
+        if name not in OPENED_AT_START
+    }
     return written.with_dynamic(usable | clamped_settings(written, usable))
+
+
+def _known(written: BrokerConfig, settings: Texts, iterate: Iterate) -> dict[str, str]:
+    """The settings without unknown keys and listeners: so few that a turn can check them all."""
+    of_listeners = tuple(f"listener.name.{each.name.lower()}." for each in written.all_listeners)
+    return {
+        name: text
+        for name, text in iterate(settings.items())
+        if dynamic_key(name) is not None
+        and (without_listener(name) == name or name.startswith(of_listeners))
+    }
 
 
 def clamped_settings(written: BrokerConfig, settings: Texts) -> dict[str, str]:
@@ -176,21 +199,26 @@ def clamped_settings(written: BrokerConfig, settings: Texts) -> dict[str, str]:
     return nearest
 
 
-def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
+def check_change(
+    written: BrokerConfig, now: Texts, then: Texts, iterate: Iterate = iter
+) -> BrokerConfig:
     """Raise ConfigError unless a broker's settings may change from `now` to `then`.
 
     Both have the two layers merged. The message is Kafka's, "Invalid dynamic configuration",
-    followed by the reason.
+    followed by the reason. Returns the configuration that `then` leads to.
     """
-    # Only new settings are checked here: one that the log already has must not block other changes.
-    added = {name: then[name] for name in _changed(now, then) if name in then}
     try:
+        # One that the log already has must not block other changes.
+        refuse_unserved_protection(
+            item for item in iterate(then.items()) if item not in now.items()
+        )
+        now, then = _known(written, now, iterate), _known(written, then, iterate)
         new = effective_config(written, then)
-        refuse_unserved_protection(BrokerConfig.from_texts({**written.texts, **added}))
         if any(without_listener(name) in listener_keys() for name in _changed(now, then)):
             sasl_listeners(new)
     except ConfigError as error:
         raise ConfigError(f"{INVALID}: {error}") from None
+    # Some rules compare with the file's settings, where nothing else is set.
     before, after = {**written.texts, **now}, {**written.texts, **then}
     for problem in (
         *_listeners_that_change(before, after),
@@ -201,6 +229,7 @@ def check_change(written: BrokerConfig, now: Texts, then: Texts) -> None:
         *_unknown_directories(new, after),
     ):
         raise ConfigError(f"{INVALID}: {problem}")
+    return new
 
 
 def _changed(now: Texts, then: Texts) -> set[str]:

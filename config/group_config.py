@@ -7,12 +7,12 @@ are broker keys, too: `group.consumer.min.…` and `group.consumer.max.…`.
 Kafka: GroupConfig; GroupCoordinatorConfig and ShareGroupConfig for the bounds.
 """
 
-import re
 from collections.abc import Mapping
 
-from .broker_config import BrokerConfig
+from .broker_config import NO_SETTINGS, BrokerConfig
 from .broker_keys import broker_value
 from .errors import ConfigError, invalid_value
+from .iso_duration import duration_ms
 from .key import Value, parse_all
 from .key_table import read_table
 from .keys_streams_group import check_distinct
@@ -93,8 +93,6 @@ GROUP_SYNONYMS = {name: f"group.{name}" for name in GROUP_KEYS if name not in _W
     _STREAMS_ASSIGNOR: _STREAMS_ASSIGNORS
 }
 
-NO_SETTINGS: Mapping[str, str] = {}
-
 _INTERVALS = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 
 # group key -> the broker keys of its lower and upper bound
@@ -117,10 +115,7 @@ _BOUNDED: dict[str, tuple[str | None, str | None]] = {
     "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
     "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
 }
-_DURATION = re.compile(
-    r"by_duration:\+?P(?=.)(\+?\d+D)?(T(?=.)(\+?\d+H)?(\+?\d+M)?(\+?\d+([.,]\d{0,9})?S)?)?",
-    re.IGNORECASE | re.ASCII,
-)
+BY_DURATION = "by_duration:"
 
 
 def group_values(
@@ -182,12 +177,17 @@ def _check_dead_letter_queue(topic: str) -> None:
 
 
 def _check_offset_reset(text: str) -> None:
-    if text not in ("earliest", "latest") and not _DURATION.fullmatch(text):
-        raise invalid_value(
-            "share.auto.offset.reset",
-            text,
-            "must be earliest, latest, or by_duration:<PnDTnHnMn.nS>",
-        )
+    """Kafka: ShareGroupAutoOffsetResetStrategy.fromString, which minds the case of the prefix."""
+    if text in ("earliest", "latest"):
+        return
+    try:
+        if text.startswith(BY_DURATION) and duration_ms(text.removeprefix(BY_DURATION)) >= 0:
+            return
+    except ValueError:
+        pass
+    raise invalid_value(
+        "share.auto.offset.reset", text, "must be earliest, latest, or by_duration:<PnDTnHnMn.nS>"
+    )
 
 
 def _check_bounds(broker: BrokerConfig, name: str, value: int) -> None:

@@ -83,7 +83,7 @@ def load_config(file: Path | None = None, overrides: Sequence[str] = ()) -> Load
     if config.selects_by_rack:
         unused.remove(REPLICA_SELECTOR)
     _check_unused(texts, unused)
-    refuse_unserved_protection(config)
+    refuse_unserved_protection(config.texts.items())
     sasl_listeners(config)
     warnings += [*_replica_count_warnings(texts, config), *_unused_key_warnings(unused)]
     return LoadedConfig(config, tuple(warnings))

@@ -5,16 +5,17 @@ The other keys that protect a broker are checked by what serves them: sasl.py, a
 the listeners' TLS.
 """
 
-from .broker_config import BrokerConfig
+from collections.abc import Iterable
+
 from .broker_keys import without_listener
 from .errors import ConfigError
 
 _DEFAULT_PRINCIPALS = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
-def refuse_unserved_protection(config: BrokerConfig) -> None:
+def refuse_unserved_protection(settings: Iterable[tuple[str, str]]) -> None:
     """Raise ConfigError for the first key that names such a class."""
-    for name, text in config.texts.items():
+    for name, text in settings:
         is_builder = without_listener(name) == "principal.builder.class"
         if is_builder and text.strip() != _DEFAULT_PRINCIPALS:
             raise ConfigError(

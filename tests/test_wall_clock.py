@@ -38,7 +38,7 @@ REASONS = {
         broker/directory_failures.py: _record
         broker/handlers/alter_user_scram_credentials.py: handle
         broker/handlers/create_acls.py: handle
-        broker/handlers/delete_acls.py: handle
+        broker/handlers/delete_acls.py: delete
         broker/handlers/delete_share_group_state.py: delete
         broker/handlers/describe_quorum.py: partition_data
         broker/handlers/elect_leaders.py: handle
@@ -48,7 +48,7 @@ REASONS = {
         broker/handlers/read_share_group_state.py: read
         broker/handlers/txn_offset_commit.py: answer_later
         broker/handlers/unregister_controller.py: handle
-        broker/handlers/update_features.py: handle
+        broker/handlers/update_features.py: finalize
         broker/handlers/write_share_group_state.py: write
         broker/handlers/write_txn_markers.py: write_to_partition
         broker/maintenance/metadata_snapshots.py: write
@@ -117,7 +117,7 @@ REASONS = {
         storage/producer_state.py: remove_expired_verifications
     """,
     "expiry of tokens and certificates, whose times are absolute": """
-        broker/broker.py: remove_expired_tokens
+        broker/broker.py: _remove_expired_tokens
         broker/handlers/create_delegation_token.py: handle
         broker/handlers/expire_delegation_token.py: handle
         broker/handlers/renew_delegation_token.py: handle

@@ -18,6 +18,7 @@ from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.config_changes import ConfigResource
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.metadata.topic_settings import stored_config
 from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.storage.log_manager import LogManager
 
@@ -53,7 +54,7 @@ class AppliedConfig:
         if ConfigResourceType.BROKER in names:
             self.refresh(step)
         if ConfigResourceType.CLIENT_METRICS in names:
-            self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS])
+            self._subscriptions.update(names[ConfigResourceType.CLIENT_METRICS], step)
         topics = names.get(ConfigResourceType.TOPIC, set())
         for name in stepping(sorted_in_steps(topics, step), step):
             self._update_logs(name, step)
@@ -62,7 +63,7 @@ class AppliedConfig:
     def refresh(self, step: Step = no_step) -> None:
         """Apply the broker's stored settings. If they changed, all topics inherit them."""
         before = self._effective_config.current
-        self._effective_config.refresh()
+        self._effective_config.refresh(step)
         if self._effective_config.current is before:
             return
         self._change_count += 1
@@ -81,5 +82,4 @@ class AppliedConfig:
                 future.log.update_config(config)
 
     def _config_of(self, topic: str) -> TopicConfig:
-        config = self._effective_config.current
-        return config.stored_topic_config(self._configs.of_topic(topic))
+        return stored_config(self._effective_config.current, self._configs, topic)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from odradek.broker.admin import log_levels
 from odradek.broker.common.effective_config import EffectiveConfig
@@ -27,7 +28,6 @@ from odradek.coordinator.metadata.config_changes import (
 from odradek.coordinator.metadata.config_settings import config_rules
 from odradek.coordinator.metadata.configs import ConfigResourceType
 from odradek.coordinator.metadata.controller import Controller
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
 from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -92,7 +92,7 @@ class ConfigAdmin:
                     check_authorized(*alteration.resource)
                     self._alter_levels(alteration, validate_only)
                 else:
-                    self._check_stored(alteration, step)
+                    self._check_stored(alteration.resource)
                     check_authorized(*alteration.resource)
                     stored.append(alteration)
             except ApiError as error:
@@ -113,58 +113,75 @@ class ConfigAdmin:
     async def _commit(
         self, slices: Slices, alterations: Sequence[Alteration], validate_only: bool
     ) -> dict[ConfigResource, ApiError | None]:
-        try:
-            async with self._operations.decision_lock:
+        # Held until the settings are applied: the next ones are checked against them.
+        async with self._operations.decision_lock:
+            refused = self._refused_settings(alterations, slices.step)
+            accepted = [each for each in slices.of(alterations) if each.resource not in refused]
+            try:
                 results = self._controller.alter_configs(
-                    alterations,
+                    accepted,
                     config_rules(self._effective_config.current),
                     self._now_ms(),
                     validate_only=validate_only,
                     step=slices.step,
                 )
-        except ApiError as error:
-            refusal = error.with_traceback(None)
-            return {alteration.resource: refusal for alteration in slices.of(alterations)}
-        if not validate_only:
-            changed = [
-                resource for resource, error in slices.of(iter(results.items())) if error is None
-            ]
-            self._applied_config.apply(changed, slices.step)
-            free(slices.step, changed)
+            except ApiError as error:
+                refusal = error.with_traceback(None)
+                return {each.resource: refusal for each in slices.of(accepted)} | refused
+            if not validate_only:
+                changed = [
+                    resource
+                    for resource, error in slices.of(iter(results.items()))
+                    if error is None
+                ]
+                self._applied_config.apply(changed, slices.step)
+                free(slices.step, changed)
+        results.update(refused)
+        free(slices.step, accepted)
         return results
+
+    def _refused_settings(
+        self, alterations: Sequence[Alteration], step: Step
+    ) -> dict[ConfigResource, ApiError | None]:
+        """Check the settings of brokers: each with those before it. Returns the errors."""
+        rules = config_rules(self._effective_config.current)
+        layers = self._effective_config.layers
+        refused: dict[ConfigResource, ApiError | None] = {}
+        for alteration in stepping(alterations, step):
+            kind, name = alteration.resource
+            if kind != ConfigResourceType.BROKER:
+                continue
+            usable, _ = usable_settings(
+                self._configs.of(ConfigResourceType.BROKER, name),
+                of_all_brokers=not name,
+                iterate=partial(stepping, step=step),
+            )
+            try:
+                after = overrides_after(usable, alteration, rules, step)
+                layers = self._effective_config.check(name, after, layers, step)
+            except ConfigError as error:
+                refused[alteration.resource] = _invalid(str(error))
+            except ApiError as error:
+                refused[alteration.resource] = error.with_traceback(None)
+        return refused
 
     # -- checks that need the broker --------------------------------------------------------------
 
     def _alter_levels(self, alteration: Alteration, validate_only: bool) -> None:
         """Check and set the levels of loggers, which are not stored. Raises ApiError."""
         if node_id_of(alteration.resource.name) not in self._node_ids:
-            self._check_node(alteration.resource.name, "node")
+            self._check_node(alteration.resource.name, "node")  # raises
         log_levels.check_levels(alteration.changes)
         if not validate_only:
             log_levels.change_levels(alteration.changes)
 
-    def _check_stored(self, alteration: Alteration, step: Step) -> None:
-        """Make the checks of a stored change that need the broker. Raises ApiError."""
-        kind = alteration.resource.kind
+    def _check_stored(self, resource: ConfigResource) -> None:
+        """Raise INVALID_REQUEST unless overrides of the resource are stored here."""
+        kind, name = resource
         if kind not in STORED:
             raise _invalid(f"Unknown resource type {kind}")
-        if kind == ConfigResourceType.BROKER:
-            self._check_broker(alteration, step)
-
-    def _check_broker(self, alteration: Alteration, step: Step) -> None:
-        name = alteration.resource.name
-        if name:
+        if kind == ConfigResourceType.BROKER and name:
             self._check_node(name, "broker")
-        if len(alteration.changes) > MAX_RECORDS:
-            return  # the controller refuses the request; this check would take a long turn
-        stored = self._configs.of(ConfigResourceType.BROKER, name)
-        usable, _ = usable_settings(stored, of_all_brokers=not name)
-        rules = config_rules(self._effective_config.current)
-        after = overrides_after(usable, alteration, rules, step)
-        try:
-            self._effective_config.check(name, after)
-        except ConfigError as error:
-            raise _invalid(str(error)) from None
 
     def _check_node(self, name: str, what: str) -> None:
         ours, node_id = self._controller.node_id, node_id_of(name)

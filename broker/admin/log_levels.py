@@ -48,7 +48,7 @@ def check_levels(changes: Sequence[ConfigChange]) -> None:
                 f"Cannot set the log level of {change.name} to {change.value} as it is not a "
                 f"supported log level. Valid log levels are {', '.join(sorted(LEVELS))}",
             )
-        if change.operation == AlterOperation.DELETE and change.name == ROOT:
+        if change.operation == AlterOperation.DELETE and change.name in (ROOT, TOP_LOGGER):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
                 "Removing the log level of the root logger is not allowed",

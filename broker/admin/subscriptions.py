@@ -55,15 +55,15 @@ class Subscriptions:
     def __len__(self) -> int:
         return len(self._by_name)
 
-    def update(self, names: Iterable[str]) -> None:
-        """Read these subscriptions from the metadata again."""
-        self.version += 1
-        for name in names:
+    def update(self, names: Iterable[str], step: Step = no_step) -> None:
+        """Read these subscriptions from the metadata again. To compile patterns takes long."""
+        for name in stepping(names, step):
             settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
             if settings:
                 self._by_name[name] = self._read(name, settings)
             else:
                 self._by_name.pop(name, None)
+            self.version += 1
 
     def _read(self, name: str, settings: Mapping[str, str]) -> Subscription | None:
         try:

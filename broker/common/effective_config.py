@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from odradek.config.broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
 from odradek.config.broker_keys import without_listener
@@ -28,6 +29,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.key import field_name
 from odradek.config.listener_settings import listener_keys
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 
 logger = logging.getLogger("odradek.config")
 
@@ -54,17 +56,20 @@ class EffectiveConfig:
         self._names = (str(node_id), ALL_BROKERS)
         self.refresh()
 
-    def refresh(self) -> None:
-        """Read the stored settings again; if they changed, update `current` and report it."""
-        layers = tuple(map(self._layer_of, self._names))
+    def refresh(self, step: Step = no_step) -> None:
+        """Read the stored settings again; if they changed, update `current` and report it.
+
+        They must not change, nor be read by another caller, in a step.
+        """
+        layers = tuple(self._layer_of(name, step) for name in self._names)
         if layers == self.layers:
             return
         try:
-            current = effective_config(self.written, merged(layers))
+            current = effective_config(self.written, merged(layers), partial(stepping, step=step))
         except ConfigError as error:
             logger.error("settings of the broker are not applied: %s", error)
             return
-        self._report(current, merged(self.layers), merged(layers))
+        self._report(current, merged(self.layers), merged(layers), step)
         for name, bound in clamped_settings(self.written, merged(layers)).items():
             logger.warning("%s is outside the bounds that the file sets; %s is used", name, bound)
         self.layers, self.current = layers, current
@@ -77,26 +82,39 @@ class EffectiveConfig:
         text = merged(self.layers).get(MOVE_RATE)
         return NO_LIMIT if text is None else int(text)
 
-    def check(self, name: str, settings: Mapping[str, str]) -> None:
-        """Check new settings of the node `name`, or of all brokers (""). Raises ConfigError."""
-        check_settings(settings, of_all_brokers=name == ALL_BROKERS)
-        layers = dict(self.layers) | {_source_of(name): settings}
-        new = [(source, layers.get(source, {})) for source in map(_source_of, self._names)]
-        check_change(self.written, merged(self.layers), merged(new))
-        for check_config in self.checks:
-            check_config(effective_config(self.written, merged(new)))
+    def check(
+        self, name: str, settings: Mapping[str, str], layers: Layers, step: Step = no_step
+    ) -> Layers:
+        """Check new settings of the node `name`, or of all brokers (""). Raises ConfigError.
 
-    def _layer_of(self, name: str) -> tuple[ConfigSource, Mapping[str, str]]:
+        `layers`: what they are added to. Returns the layers with them.
+        """
+        iterate = partial(stepping, step=step)
+        check_settings(settings, of_all_brokers=name == ALL_BROKERS, iterate=iterate)
+        changed = dict(layers) | {_source_of(name): settings}
+        new = tuple((source, changed.get(source, {})) for source in map(_source_of, self._names))
+        config = check_change(self.written, merged(self.layers), merged(new), iterate)
+        for check_config in self.checks:
+            check_config(config)
+        return new
+
+    def _layer_of(self, name: str, step: Step) -> tuple[ConfigSource, Mapping[str, str]]:
         stored = self._configs.of(ConfigResourceType.BROKER, name)
-        usable, problems = usable_settings(stored, of_all_brokers=name == ALL_BROKERS)
+        usable, problems = usable_settings(
+            stored, of_all_brokers=name == ALL_BROKERS, iterate=partial(stepping, step=step)
+        )
         for problem in problems:
             logger.error("a setting of the broker is not applied: %s", problem)
         return _source_of(name), usable
 
     def _report(
-        self, current: BrokerConfig, before: Mapping[str, str], after: Mapping[str, str]
+        self,
+        current: BrokerConfig,
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        step: Step,
     ) -> None:
-        for name in sorted(before.keys() | after.keys()):
+        for name in stepping(sorted_in_steps({**before, **after}, step), step):
             if name in OPENED_AT_START and name in after:
                 logger.warning(
                     "%s is not applied: listeners are opened only at start, from the file", name

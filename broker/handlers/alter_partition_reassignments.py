@@ -24,7 +24,7 @@ def handle(
         context.check_cluster(AclOperation.ALTER)
     except ApiError as error:
         return response_with_error(context, request, error)
-    if not request.topics:
+    if not request.topics:  # as in Kafka, whose message is then empty, and not null
         return AlterPartitionReassignmentsResponse(error_message="")
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,

@@ -117,10 +117,10 @@ def effective_configs(
 ) -> Iterator[CreateTopicsResultConfig]:
     """Every config of the topic, sorted by name. Values of the request are returned unchanged."""
     given = {name: value for name, value in wanted.configs.items() if value is not None}
-    broker = context.broker
-    written, dynamic = broker.effective_config.written, broker.effective_config.layers
+    effective = context.broker.effective_config
+    written, dynamic = effective.written, effective.layers
     layers = (*dynamic, (ConfigSource.STATIC_BROKER, written.texts))
-    entries = describe_topic(written, given, dynamic)
+    entries = describe_topic(effective.current, given, written, dynamic)
     for entry in sorted(entries, key=lambda entry: entry.name):
         yield CreateTopicsResultConfig(
             name=entry.name,

@@ -4,8 +4,11 @@ Removes the access control entries that match filters, and returns for each filt
 matches. They are no longer in force, and the removal is on disk, when the response is sent. Without
 an authorizer every filter gets SECURITY_DISABLED."""
 
+from collections.abc import Sequence
+
 from odradek.broker.requests.acl_requests import check_codes, check_may_change
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.turns.slices import Slices
 from odradek.coordinator.metadata.acl_changes import Deletions
 from odradek.coordinator.metadata.acls import AclFilter
 from odradek.protocol.errors import ApiError
@@ -26,8 +29,9 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     results: Deletions
     try:
         check_may_change(context)
-        async with context.broker.admin.operations.decision_lock:
-            results = context.broker.controller.delete_acls(filters, context.now_ms, context.step)
+        results = await context.broker.admin.operations.run(
+            lambda slices: delete(context, filters, slices)
+        )
     except ApiError as error:
         results = [error.with_traceback(None)] * len(filters)
     else:
@@ -35,6 +39,14 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     return DeleteAclsResponse(
         filter_results=[answer(context, result) for result in context.sliced(results)]
     )
+
+
+async def delete(
+    context: RequestContext, filters: Sequence[AclFilter], slices: Slices
+) -> Deletions:
+    """Remove entries. It must not end before the index of the entries is clean."""
+    async with context.broker.admin.operations.decision_lock:
+        return context.broker.controller.delete_acls(filters, context.now_ms, slices.step)
 
 
 def filter_of(wanted: DeleteAclsFilter) -> AclFilter:

@@ -118,7 +118,8 @@ def topic_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
     if name not in metadata.topics:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
     effective = context.broker.effective_config
-    return describe_topic(effective.written, metadata.configs.of_topic(name), effective.layers)
+    overrides = metadata.configs.of_topic(name)
+    return describe_topic(effective.current, overrides, effective.written, effective.layers)
 
 
 def named_entries(
@@ -139,7 +140,9 @@ def broker_entries(context: RequestContext, name: str) -> Iterable[ConfigEntry]:
         check_broker_id(context, name)
     effective = context.broker.effective_config
     entries = describe_broker(effective.written, effective.layers)
-    return entries if name else overrides_of_all_brokers(entries, effective.layers)
+    if name:
+        return entries
+    return overrides_of_all_brokers(context.sliced(entries), effective.layers)
 
 
 def overrides_of_all_brokers(

@@ -43,6 +43,9 @@ async def change_expiry(context: RequestContext, change: Callable[[], int]) -> C
     except ApiError as error:
         return ChangedExpiry(error.code, ERROR_TIMESTAMP)
     try:
+        hmacs = context.broker.security.token_rules.hmacs
+        if hmacs is not None:
+            hmacs.update(context.step)
         expiry_ms = change()
         await context.broker.metadata_log.sync()
     except ApiError as error:

@@ -2,7 +2,6 @@
 
 Reading order:
 
-    iso_duration       durations in the setting share.auto.offset.reset
     led_partition      a share-partition with its log: where it begins, what is stored
     sessions           the partitions that a member fetches, on its connection
     archiving          records that go to dead-letter queues: written, then archived

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from odradek.config.group_config import BY_DURATION
+from odradek.config.iso_duration import duration_ms
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partitions.acquisition import FetchedBatch
@@ -27,8 +29,6 @@ from odradek.storage.batch_scan import scan_headers
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog, RecordsSlice
 
-from .iso_duration import duration_ms
-
 # By error of the share coordinator: the error that clients get.
 # Kafka: SharePartition.fetchPersisterError.
 STATE_ERRORS = {
@@ -48,7 +48,7 @@ STALE_STATE = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-EARLIEST, LATEST, BY_DURATION = "earliest", "latest", "by_duration:"
+EARLIEST, LATEST = "earliest", "latest"
 
 
 def state_error(error: ApiError) -> ApiError:

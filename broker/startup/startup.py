@@ -31,6 +31,7 @@ from odradek.coordinator.metadata.metadata_format import (
 )
 from odradek.coordinator.metadata.metadata_reading import MetadataReading
 from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.metadata.topic_settings import stored_config
 from odradek.coordinator.metadata.topics import Partition, Topic
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
@@ -240,7 +241,7 @@ def lead_logs(
     """Create missing logs and set leader epochs, except for logs still to be recovered."""
     waiting = {log.key for log in log_manager.waiting()}
     for topic in metadata.topics.values():
-        topic_config = config.stored_topic_config(metadata.configs.of_topic(topic.name))
+        topic_config = stored_config(config, metadata.configs, topic.name)
         for partition in topic.partitions.values():
             if (topic.name, partition.index) not in waiting:
                 lead_log(config, log_manager, topic, partition, topic_config, now_ms)

@@ -10,7 +10,8 @@ the state             cluster_metadata; its parts topics, configs, features, bro
 the decisions         controller (one method for each), topic_creation with placement,
                       topic_deletion, config_changes, quota_changes, elections, log_directories,
                       reassignments, feature_updates, min_insync_replicas, producer_ids,
-                      voter_changes, acl_changes, scram_changes, token_changes with token_hmacs
+                      voter_changes, acl_changes, scram_changes, token_changes with token_hmacs;
+                      record_limit, what one operation may write
 the broker's rules    topic_settings, config_settings: what the configuration allows
 the log at start      metadata_format (an empty directory), metadata_reading, servability, quorum,
                       quorum_state, kraft_log

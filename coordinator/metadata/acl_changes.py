@@ -14,14 +14,13 @@ from odradek.protocol.records.cluster_metadata import (
     RemoveAccessControlEntryRecord,
 )
 
-from .acls import AclFilter, Acls, AclSelection, PatternType, Permission, fields_of
+from .acls import ANY, AclFilter, Acls, AclSelection, PatternType, Permission, fields_of
 from .host_patterns import network_of
-from .topic_creation import MAX_RECORDS, limited_outcome
+from .record_limit import MAX_RECORDS, limited_outcome
 
 # On the wire and in records: never renumber. Kafka: ResourceType, AclOperation.
 _RESOURCE_TYPES = range(2, 8)
 _OPERATIONS = range(2, 16)
-_ANY = 1
 _CLUSTER = 4
 _CLUSTER_NAME = "kafka-cluster"
 _FIRST_VERSION_WITH_NETWORKS = 32  # metadata.version 4.4-IV1
@@ -124,19 +123,19 @@ def _check_host(host: str, metadata_version: int) -> None:
 
 def _check_code(field: str, code: int, allowed: Collection[int]) -> None:
     if code not in allowed:
-        names = {_ANY: "ANY", PatternType.MATCH: "MATCH"}
+        names = {ANY: "ANY", PatternType.MATCH: "MATCH"}
         raise _invalid(f"Invalid {field} {names.get(code, 'UNKNOWN')}")
 
 
 def _problem_of(wanted: AclFilter) -> str | None:
     """What is wrong with a filter, or None."""
-    if wanted.resource_type not in (_ANY, *_RESOURCE_TYPES):
+    if wanted.resource_type not in (ANY, *_RESOURCE_TYPES):
         return "Unknown patternFilter."
     if wanted.pattern_type not in PatternType.__members__.values():
         return "Unknown patternFilter."
-    if wanted.operation not in (_ANY, *_OPERATIONS):
+    if wanted.operation not in (ANY, *_OPERATIONS):
         return "Unknown entryFilter."
-    if wanted.permission not in (_ANY, *Permission):
+    if wanted.permission not in (ANY, *Permission):
         return "Unknown entryFilter."
     return None
 

@@ -125,7 +125,7 @@ class Acls:
         """
         for pattern in self._patterns_for(resource_type, name):
             is_wildcard = pattern.name == WILDCARD and pattern.pattern_type == PatternType.LITERAL
-            if is_wildcard and name[:1] == WILDCARD != name:
+            if is_wildcard and name.startswith(WILDCARD) and name != WILDCARD:
                 continue
             found: PatternEntries = self._of_pattern.get(pattern, {})
             if self._removed:

@@ -26,7 +26,8 @@ from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .features import ELR_VERSION
 from .min_insync_replicas import MIN_INSYNC_REPLICAS
-from .topic_creation import MAX_CONFIG_VALUE_LENGTH, limited_outcome
+from .record_limit import limited_outcome
+from .topic_creation import MAX_CONFIG_VALUE_LENGTH
 
 # APPEND and SUBTRACT work on lists of these only, as in Kafka.
 WITH_LISTS = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)

@@ -247,6 +247,8 @@ class Controller:
     ) -> Deletions:
         """Remove access control entries. Returns for each filter its matches, or the error.
 
+        To take thousands of entries out of the index takes long, so that comes after the replay,
+        in steps. Until then each use of the index leaves them out.
         Raises INVALID_REQUEST for too many.
         """
         outcome = delete_acls(self.metadata.acls, filters, step)
@@ -292,9 +294,11 @@ class Controller:
         outcome = expire_token(self.metadata, token_hmac, period_ms, requester, rules, now_ms)
         return self._journal.commit(outcome, now_ms)
 
-    def remove_expired_tokens(self, now_ms: int) -> list[DelegationTokenRecord]:
-        """Remove the delegation tokens that have expired, and return them."""
-        return self._journal.commit(remove_expired_tokens(self.metadata, now_ms), now_ms)
+    def remove_expired_tokens(
+        self, token_ids: Iterable[str], now_ms: int
+    ) -> list[DelegationTokenRecord]:
+        """Remove those of the delegation tokens that have expired, and return them."""
+        return self._journal.commit(remove_expired_tokens(self.metadata, token_ids, now_ms), now_ms)
 
     def elect_leaders(
         self,

@@ -19,7 +19,8 @@ from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
 
 from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Features, ServedFeature
 
-# metadata.versions that changed a record or brought a new one. Kafka: MetadataVersion.
+# metadata.versions that changed a record or brought a new one: 3.3-IV3, 3.4-IV0, 3.5-IV2, 3.6-IV1,
+# 3.6-IV2, 3.7-IV0, 3.7-IV2, 4.0-IV1, 4.3-IV0, 4.4-IV1, 4.4-IV2. Kafka: MetadataVersion.
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23

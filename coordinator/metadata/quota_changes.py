@@ -19,7 +19,7 @@ from odradek.protocol.records.cluster_metadata import ClientQuotaRecord, EntityD
 
 from .client_quotas import CLIENT_ID, IP, USER, Entity
 from .cluster_metadata import ClusterMetadata
-from .topic_creation import limited_outcome
+from .record_limit import limited_outcome
 
 PRODUCER_BYTE_RATE = "producer_byte_rate"
 CONSUMER_BYTE_RATE = "consumer_byte_rate"

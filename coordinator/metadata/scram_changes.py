@@ -18,8 +18,8 @@ from odradek.protocol.records.cluster_metadata import (
 )
 
 from .cluster_metadata import ClusterMetadata
+from .record_limit import limited_outcome
 from .scram_mechanisms import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, keys_of
-from .topic_creation import limited_outcome
 
 FIRST_METADATA_VERSION = 11  # 3.5-IV2
 _MECHANISMS = frozenset(ScramMechanism)

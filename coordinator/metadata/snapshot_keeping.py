@@ -116,7 +116,10 @@ class SnapshotKeeper:
         self._last_end_offset, self._last_ms, self._seen_end_offset = end_offset, now_ms, -1
 
     def store(self, name: MetadataSnapshotName, pieces: Iterable[bytes]) -> Path:
-        """Write a snapshot, on any thread. Raises OSError: then there is no file."""
+        """Write a snapshot, on any thread.
+
+        Raises OSError: then there is no file, or it is complete and a power cut may undo its name.
+        """
         directory = self._log.directory
         path = directory / metadata_snapshot_file(*name)
         part = path.with_name(path.stem + PART_SUFFIX)

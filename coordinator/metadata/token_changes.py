@@ -7,7 +7,7 @@ are texts, "User:alice", as in the records.
 Kafka: DelegationTokenControlManager.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -100,11 +100,11 @@ def expire_token(
 
 
 def remove_expired_tokens(
-    metadata: ClusterMetadata, now_ms: int
+    metadata: ClusterMetadata, token_ids: Iterable[str], now_ms: int
 ) -> Outcome[list[DelegationTokenRecord]]:
-    """Remove the tokens that have expired. The reply is what they were."""
-    tokens = metadata.delegation_tokens.by_id.values()
-    expired = [token for token in tokens if is_expired(token, now_ms)]
+    """Remove those of the tokens that have expired. The reply is what they were."""
+    tokens = map(metadata.delegation_tokens.by_id.get, token_ids)
+    expired = [token for token in tokens if token is not None and is_expired(token, now_ms)]
     return Outcome(reply=expired, records=tuple(map(_removal, expired)), atomic=False)
 
 

@@ -7,6 +7,7 @@ DelegationTokenCache.
 
 import hmac
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.cluster_metadata import DelegationTokenRecord
 
 from .delegation_tokens import DelegationTokens
@@ -27,9 +28,17 @@ class TokenHmacs:
 
     def token_of(self, token_hmac: bytes) -> DelegationTokenRecord | None:
         """The token with this HMAC, or None."""
-        known = self._tokens.by_id
-        if known.keys() != self._hmac_of.keys():
-            self._hmac_of = {each: self._hmac_of.get(each) or self.of(each) for each in known}
-            self._id_of = {digest: token_id for token_id, digest in self._hmac_of.items()}
+        self.update()
         token_id = self._id_of.get(token_hmac)
-        return None if token_id is None else known[token_id]
+        return None if token_id is None else self._tokens.by_id[token_id]
+
+    def update(self, step: Step = no_step) -> None:
+        """Compute the HMACs of new tokens, after a start those of all: 15 µs each."""
+        known = self._tokens.by_id
+        for token_id in stepping(list(self._hmac_of.keys() - known.keys()), step):
+            removed = self._hmac_of.pop(token_id, None)
+            if removed is not None:  # else another request has removed it in a step
+                del self._id_of[removed]
+        for token_id in stepping(list(known.keys() - self._hmac_of.keys()), step):
+            self._hmac_of[token_id] = self.of(token_id)
+            self._id_of[self._hmac_of[token_id]] = token_id

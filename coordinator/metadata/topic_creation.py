@@ -8,7 +8,6 @@ the others are still created. Kafka: ReplicationControlManager.createTopics and 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TypeVar
 
 from msgspec import Struct, field
 
@@ -22,14 +21,11 @@ from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, why_illegal
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
 from .placement import Placer
+from .record_limit import MAX_RECORDS, check_record_count, limited_outcome
 from .topics import Partition, Topic
 
-# Kafka: QuorumController.MAX_RECORDS_PER_USER_OP. With this limit an operation fits one batch.
-MAX_RECORDS = 10_000
 MAX_CONFIG_VALUE_LENGTH = 32767
 DEFAULT = -1
-
-R = TypeVar("R")
 
 # Called with the number of partitions before they are created or deleted. Raises ApiError if the
 # client may not do that now (KIP-599).
@@ -120,7 +116,6 @@ def create_topics(
     *,
     validate_only: bool = False,
     permits: Permits = unlimited,
-    new_id: Callable[[], bytes] = random_uuid,
     step: Step = no_step,
 ) -> Outcome[dict[str, CreatedTopic | ApiError]]:
     """Create topics. The reply has an error for each that is refused, as are repeated names.
@@ -135,13 +130,13 @@ def create_topics(
     for request in stepping(requests, step):
         try:
             _check_name(metadata, request.name, repeated)
-            configs = _checked_configs(request, rules)
+            configs = _checked_configs(request, rules, step)
             partitions = _checked_partitions(request, rules, placer, step)
             permits(len(partitions))
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
-        topic = Topic(request.name, new_id(), partitions)
+        topic = Topic(request.name, random_uuid(), partitions)
         records += _new_topic_records(metadata, topic, configs, step)
         reply[request.name] = CreatedTopic(
             name=topic.name,
@@ -179,12 +174,14 @@ def create_partitions(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {request.name}."
                 )
             _check_growth(topic, request)
+            # As in Kafka, a wrong assignment has taken permits, too.
             permits(request.count - len(topic.partitions))
             _check_added_assignments(topic, request, rules, placer, step)
         except ApiError as refusal:
             reply[request.name] = refusal.with_traceback(None)
             continue
         reply[request.name] = None
+        check_record_count(len(records) + request.count - len(topic.partitions))
         records += [
             metadata.features.versioned(placer.new_partition(index).to_record(topic.id))
             for index in stepping(range(len(topic.partitions), request.count), step)
@@ -225,14 +222,20 @@ def _check_name(metadata: ClusterMetadata, name: str, repeated: set[str]) -> Non
         )
 
 
-def _checked_configs(request: NewTopic, rules: TopicRules) -> dict[str, str]:
-    configs = {key: value for key, value in request.configs.items() if value is not None}
-    if len(configs) < len(request.configs):
-        nulls = ",".join(key for key, value in request.configs.items() if value is None)
+def _checked_configs(request: NewTopic, rules: TopicRules, step: Step) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    nulls: list[str] = []
+    for key, value in stepping(iter(request.configs.items()), step):
+        if value is None:
+            nulls.append(key)
+        else:
+            configs[key] = value
+    if nulls:
         raise ApiError(
-            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {nulls}"
+            ErrorCode.INVALID_CONFIG,
+            f"Null value not supported for topic configs: {','.join(nulls)}",
         )
-    for key, value in configs.items():
+    for key, value in stepping(iter(configs.items()), step):
         if len(value) > MAX_CONFIG_VALUE_LENGTH:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
@@ -357,14 +360,3 @@ def _check_added_assignments(
 
 def _repeated(names: Iterable[str]) -> set[str]:
     return {name for name, times in Counter(names).items() if times > 1}
-
-
-def limited_outcome(reply: R, records: list[JournalRecord], validate_only: bool) -> Outcome[R]:
-    """Make the outcome of a user's operation. Raises POLICY_VIOLATION for too many records."""
-    if len(records) > MAX_RECORDS:
-        raise ApiError(
-            ErrorCode.POLICY_VIOLATION,
-            f"Unable to perform excessively large batch operation: it needs {len(records)} "
-            f"records, the limit is {MAX_RECORDS}.",
-        )
-    return Outcome(reply=reply, records=() if validate_only else tuple(records))

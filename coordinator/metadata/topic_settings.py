@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.topic_config import TopicConfig
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_names import (
     CONSUMER_OFFSETS_TOPIC,
@@ -17,6 +18,7 @@ from odradek.storage.topic_names import (
     TRANSACTION_STATE_TOPIC,
 )
 
+from .configs import Configs
 from .topic_creation import NewTopic, TopicRules
 from .topics import Topic
 
@@ -55,6 +57,17 @@ def topic_rules(
         live_ids=live_ids,
         factor_of=factor_of,
     )
+
+
+def stored_config(config: BrokerConfig, configs: Configs, topic: str) -> TopicConfig:
+    """The configuration of a topic. Raises ConfigError with its name.
+
+    The log may have an override that is not valid, from another version of Kafka.
+    """
+    try:
+        return config.stored_topic_config(configs.of_topic(topic))
+    except ConfigError as error:
+        raise ConfigError(f"topic {topic}: {error}") from None
 
 
 def automatic_topic(config: BrokerConfig, name: str) -> NewTopic:

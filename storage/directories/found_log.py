@@ -59,9 +59,15 @@ def unflushed_bytes(files: Files, directory: Path, recovery_point: int) -> int:
 
 
 def stored_bytes(files: Files, directory: Path) -> int:
-    """The size of all segments, except files that are removed or renamed meanwhile."""
+    """The size of all segments, except files that are removed or renamed meanwhile.
+
+    0 if the directory is missing: that concerns one log, and not the others beside it.
+    """
     total = 0
-    for base_offset in live_offsets(files.list_directory(directory), FileKind.LOG):
+    names: list[str] = []
+    with suppress(FileNotFoundError):
+        names = files.list_directory(directory)
+    for base_offset in live_offsets(names, FileKind.LOG):
         with suppress(FileNotFoundError):
             total += files.size(directory / segment_file(base_offset, FileKind.LOG))
     return total

@@ -1,11 +1,19 @@
 """DescribeConfigs' content, compared with what Apache Kafka 4.4.0 answered for the same file."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.describe import ConfigEntry, ConfigSource, describe_broker, describe_topic
+from odradek.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    Layers,
+    describe_broker,
+    describe_topic,
+    merged,
+)
+from odradek.config.dynamic_settings import effective_config
 from odradek.config.key import ConfigType
 from odradek.config.properties import parse_properties
 
@@ -64,12 +72,19 @@ def odradeks(entries: Iterable[ConfigEntry]) -> dict[str, tuple[object, ...]]:
     return found
 
 
+def described_topic(
+    written: BrokerConfig, overrides: Mapping[str, str], dynamic: Layers = ()
+) -> Iterator[ConfigEntry]:
+    effective = effective_config(written, merged(dynamic))
+    return describe_topic(effective, overrides, written, dynamic)
+
+
 def test_a_topic_without_overrides_is_described_as_by_kafka() -> None:
-    assert odradeks(describe_topic(BROKER, {}, ELIGIBLE_LEADERS)) == kafkas("plain")
+    assert odradeks(described_topic(BROKER, {}, ELIGIBLE_LEADERS)) == kafkas("plain")
 
 
 def test_a_topic_with_overrides_is_described_as_by_kafka() -> None:
-    assert odradeks(describe_topic(BROKER, OWN, ELIGIBLE_LEADERS)) == kafkas("own")
+    assert odradeks(described_topic(BROKER, OWN, ELIGIBLE_LEADERS)) == kafkas("own")
 
 
 def test_the_broker_is_described_as_by_kafka() -> None:
@@ -114,7 +129,7 @@ def test_a_config_made_in_python_shows_its_arguments_as_written() -> None:
     by_name = {entry.name: entry for entry in describe_broker(broker)}
     assert by_name["log.dirs"].value == "a,b"
     assert by_name["log.dirs"].source is ConfigSource.STATIC_BROKER
-    retention = next(e for e in describe_topic(broker, {}) if e.name == "retention.ms")
+    retention = next(e for e in described_topic(broker, {}) if e.name == "retention.ms")
     assert (retention.value, retention.source) == ("5", ConfigSource.STATIC_BROKER)
 
 
@@ -124,7 +139,7 @@ def test_what_is_set_on_the_running_broker_comes_before_its_file() -> None:
         (ConfigSource.DYNAMIC_BROKER, {"log.retention.ms": "7"}),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER, {"log.retention.ms": "6"}),
     ]
-    for entry in (*describe_topic(broker, {}, dynamic), *describe_broker(broker, dynamic)):
+    for entry in (*described_topic(broker, {}, dynamic), *describe_broker(broker, dynamic)):
         if entry.name in ("retention.ms", "log.retention.ms"):
             assert (entry.value, entry.source) == ("7", ConfigSource.DYNAMIC_BROKER)
             assert [synonym.value for synonym in entry.synonyms][:3] == ["7", "6", "5"]

@@ -53,6 +53,10 @@ def test_defaults_are_those_of_the_brokers_keys() -> None:
         ("share.auto.offset.reset", "by_duration:", "by_duration"),
         ("share.auto.offset.reset", "by_duration:-PT1H", "by_duration"),
         ("share.auto.offset.reset", "by_duration:PT", "by_duration"),
+        ("share.auto.offset.reset", "BY_DURATION:P1D", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:P99999999999999999999D", "by_duration"),
+        ("share.auto.offset.reset", f"by_duration:P{'9' * 5000}D", "by_duration"),
+        ("share.auto.offset.reset", "by_duration:PT-0.0001S", "by_duration"),
     ],
 )
 def test_values_beyond_the_brokers_bounds_are_refused(name: str, text: str, complaint: str) -> None:
@@ -83,7 +87,9 @@ def test_a_session_outlives_a_heartbeat() -> None:
         check_group(broker, {"share.session.timeout.ms": "5000"})
 
 
-@pytest.mark.parametrize("text", ["earliest", "latest", "by_duration:P1DT2H3M4.5S"])
+@pytest.mark.parametrize(
+    "text", ["earliest", "latest", "by_duration:P1DT2H3M4.5S", "by_duration:p-1dt24h0.5s"]
+)
 def test_where_a_share_group_may_begin(text: str) -> None:
     check_group(BROKER, {"share.auto.offset.reset": text})
 

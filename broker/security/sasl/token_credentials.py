@@ -22,6 +22,7 @@ from odradek.coordinator.metadata.scram_mechanisms import (
 )
 from odradek.coordinator.metadata.token_changes import is_expired
 from odradek.coordinator.metadata.token_hmacs import TokenHmacs
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .exchange import Login
 from .scram_credential import ScramCredential
@@ -51,7 +52,6 @@ class TokenCredentials:
             return None
         derived = self._derived.get((mechanism, token_id))
         if derived is None:
-            self._forget_removed()
             derived = self._derive(self._hmacs, mechanism, token_id)
         login = Login(
             parse_principal(token.owner).name,
@@ -72,7 +72,8 @@ class TokenCredentials:
         keys = keys_of(mechanism, salted(mechanism, password, salt, MIN_ITERATIONS))
         return self._derived.setdefault((mechanism, token_id), _Derived(salt, keys))
 
-    def _forget_removed(self) -> None:
-        for mechanism, token_id in list(self._derived):
+    def forget_removed(self, step: Step = no_step) -> None:
+        """Free the credentials of tokens that are no more."""
+        for mechanism, token_id in stepping(list(self._derived), step):
             if token_id not in self._tokens.by_id:
-                del self._derived[mechanism, token_id]
+                self._derived.pop((mechanism, token_id), None)

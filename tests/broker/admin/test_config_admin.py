@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from odradek.coordinator.metadata.config_changes import (
     ConfigResource,
 )
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS, NewTopic
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import ConfigRecord
@@ -156,11 +158,65 @@ async def test_keys_named_twice_and_nulls_are_refused(rig: Rig) -> None:
         assert error.code is ErrorCode.INVALID_REQUEST
 
 
-async def test_too_many_keys_of_a_broker_are_refused_without_a_check_of_each(rig: Rig) -> None:
-    changes = [(f"made.up.{number}", SET, "1") for number in range(MAX_RECORDS)]
-    error = await rig.alter(ALL, *changes, ("log.dirs", SET, "/x"))
+async def test_too_many_keys_of_a_broker_are_refused(rig: Rig) -> None:
+    changes = [(f"made.up.{number}", SET, "1") for number in range(MAX_RECORDS + 1)]
+    error = await rig.alter(ALL, *changes)
     assert error is not None
     assert error.code is ErrorCode.POLICY_VIOLATION
+
+
+async def test_keys_of_a_broker_are_checked_and_applied_in_steps(rig: Rig) -> None:
+    """Unknown keys, and those of unknown listeners, may be set: there may be any number of them."""
+    effective, count = rig.broker.effective_config, 300
+    settings = {f"made.up.{number}": "1" for number in range(count)}
+    settings |= {f"listener.name.x{number}.max.connections": "1" for number in range(count)}
+    steps: list[object] = []
+    step = partial(steps.append, None)
+    effective.check("", settings, effective.layers, step)
+    assert len(steps) >= 4 * len(settings)
+    write(rig.broker, "", settings)
+    steps.clear()
+    effective.refresh(step)
+    assert len(steps) >= 3 * len(settings)
+    assert settings.items() <= dict(effective.layers[1][1]).items()
+    assert effective.current.dynamic.keys().isdisjoint(settings)
+
+
+MOST_LAG, LEAST_LAG = (f"log.cleaner.{bound}.compaction.lag.ms" for bound in ("max", "min"))
+
+
+@pytest.mark.parametrize("in_one_request", [True, False])
+async def test_settings_that_contradict_others_made_at_the_same_time_are_refused(
+    rig: Rig, in_one_request: bool
+) -> None:
+    alterations = [
+        Alteration(resource=OURS, changes=[ConfigChange(MOST_LAG, SET, "5")]),
+        Alteration(resource=ALL, changes=[ConfigChange(LEAST_LAG, SET, "6")]),
+    ]
+    requests = [alterations] if in_one_request else [[each] for each in alterations]
+    results = await asyncio.gather(
+        *(
+            rig.broker.admin.configs.alter(
+                request, check_authorized=lambda *_: None, validate_only=False
+            )
+            for request in requests
+        )
+    )
+    codes = [error and error.code for result in results for error in result]
+    assert codes == [None, ErrorCode.INVALID_REQUEST]
+    assert rig.broker.config.log_cleaner_max_compaction_lag_ms == 5
+
+
+async def test_settings_are_checked_only_for_clients_that_may_alter_them(rig: Rig) -> None:
+    def refuse(*_: object) -> None:
+        raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "")
+
+    alteration = Alteration(resource=ALL, changes=[ConfigChange("log.dirs", SET, "/x")])
+    [error] = await rig.broker.admin.configs.alter(
+        [alteration], check_authorized=refuse, validate_only=True
+    )
+    assert error is not None
+    assert error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def write(broker: Broker, name: str, settings: dict[str, str]) -> None:
@@ -301,6 +357,7 @@ async def test_all_nodes_of_a_played_cluster_have_the_loggers_and_settings_of_th
         (("root", SET, "warning"), ErrorCode.INVALID_CONFIG),
         (("asyncio", SET, "INFO"), ErrorCode.INVALID_CONFIG),
         (("root", DELETE, None), ErrorCode.INVALID_REQUEST),
+        (("odradek", DELETE, None), ErrorCode.INVALID_REQUEST),
         (("root", APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
         (("root", 9, "INFO"), ErrorCode.INVALID_REQUEST),
     ],

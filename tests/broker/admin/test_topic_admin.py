@@ -26,8 +26,8 @@ from odradek.coordinator.metadata.controller import Controller
 from odradek.coordinator.metadata.kraft_log import open_kraft_log
 from odradek.coordinator.metadata.metadata_format import format_metadata
 from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
 from odradek.coordinator.metadata.topic_creation import (
-    MAX_RECORDS,
     CreatedTopic,
     MorePartitions,
     NewTopic,

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -276,6 +277,18 @@ async def test_logs_that_wait_are_described_with_a_lag_that_nobody_knows(
         size = (root / "data" / "t-0" / "00000000000000000000.log").stat().st_size
         assert size > 0
         assert await described(broker) == dict.fromkeys(range(PARTITIONS), (size, -1))
+
+
+async def test_a_missing_log_does_not_keep_its_directory_from_being_described(
+    root: Path, stuck: None
+) -> None:
+    async with restarted(root) as broker:
+        await at_work(broker)
+        shutil.rmtree(root / "data" / "t-0")
+        found = await described(broker)
+        assert found.pop(0) == (0, -1)
+        assert len(found) == PARTITIONS - 1
+        assert all(size > 0 for size, _ in found.values())
 
 
 async def test_what_a_full_disk_kept_from_being_recovered_is_recovered_when_there_is_room(

@@ -11,7 +11,8 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.coordinator.metadata.configs import ConfigResourceType
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS, NewTopic
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message

@@ -10,6 +10,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import RefusedRequestError, request_class
+from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.slices import Slices
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.keys_authorizer import STANDARD_AUTHORIZER
 from odradek.protocol.api_keys import ApiKey
@@ -90,6 +92,30 @@ async def test_entries_are_in_force_and_on_disk_with_the_answer(start: Start) ->
     assert matches == [["t"], ["t"]]
     assert broker.controller.log.recovery_point == broker.controller.log.log_end_offset
     assert await listed(broker) == []
+
+
+async def test_a_deletion_is_complete_when_its_client_disconnects(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = start(AS_ROOT)
+    creations = [{**ENTRY, "resource_name": f"t{number}"} for number in range(50)]
+    await ask(broker, ApiKey.CREATE_ACLS, creations=creations)
+    request = build(request_class(HANDLERS[ApiKey.DELETE_ACLS]), 3, filters=[ALL_ENTRIES])
+    monkeypatch.setattr(slices_module, "SLICE_S", 0.0)
+
+    async def in_slices(slices: Slices) -> Any:
+        context = request_context(broker, 3, 0)
+        context.slices = slices
+        return await HANDLERS[ApiKey.DELETE_ACLS](context, request)
+
+    acls = broker.metadata.acls
+    answer = asyncio.ensure_future(broker.turns.slices.run(in_slices))
+    while acls.by_id:  # noqa: ASYNC110 # each turn of the loop runs one slice
+        await asyncio.sleep(0)
+    assert acls._of_pattern, "the index is cleaned before the client disconnects"
+    answer.cancel()
+    await broker.admin.operations.wait()
+    assert not acls._of_pattern
 
 
 async def test_entries_without_an_authorizer_are_kept_with_a_warning(

@@ -148,7 +148,7 @@ async def test_without_a_secret_key_tokens_are_disabled_and_those_that_exist_are
                 answer = await rig.ask(api, version)
                 assert answer.error_code == ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
             assert "1 delegation tokens are kept and refused" in caplog.text
-        rig.broker.remove_expired_tokens()
+        await rig.broker.remove_expired_tokens()
         assert len(rig.broker.metadata.delegation_tokens.by_id) == len(settings)
         await rig.broker.close()
 
@@ -233,5 +233,7 @@ async def test_expired_tokens_are_removed_and_that_is_in_the_log(rig: Rig) -> No
     await rig.create(max_lifetime_ms=HOUR_MS)
     lasting = await rig.create()
     rig.now_ms += HOUR_MS + 1
-    rig.broker.remove_expired_tokens()
+    await rig.broker.remove_expired_tokens()
     assert await rig.described(owners=None) == [lasting.token_id]
+    derived = rig.broker.security.token_credentials._derived
+    assert {token_id for _, token_id in derived} == {lasting.token_id}

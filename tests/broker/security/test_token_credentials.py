@@ -89,6 +89,16 @@ def test_nobody_logs_in_with_a_token_that_is_expired_or_removed_or_unknown() -> 
     assert rig.credentials.credential_of(mechanism, "token") is None
 
 
+def test_credentials_of_removed_tokens_are_freed() -> None:
+    rig = Rig()
+    rig.credentials.prepare("token")
+    rig.credentials.forget_removed()
+    assert len(rig.credentials._derived) == len(ScramMechanism)
+    rig.tokens.replay_removal(RemoveDelegationTokenRecord(token_id="token"))
+    rig.credentials.forget_removed()
+    assert not rig.credentials._derived
+
+
 def test_nobody_logs_in_with_a_token_without_the_secret_key() -> None:
     credentials = TokenCredentials(Rig().tokens, None, lambda: 1_500)
     assert credentials.credential_of(ScramMechanism.SHA_256, "token") is None

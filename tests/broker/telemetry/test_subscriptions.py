@@ -20,6 +20,11 @@ CLIENT: dict[str, str | None] = {
 
 def wanted(*subscriptions: dict[str, str], client: dict[str, str | None] = CLIENT) -> Wanted:
     configs = Configs()
+    add(configs, *subscriptions)
+    return Subscriptions(configs).wanted_of(client)
+
+
+def add(configs: Configs, *subscriptions: dict[str, str]) -> None:
     for number, settings in enumerate(subscriptions):
         for name, value in settings.items():
             record = ConfigRecord(
@@ -29,7 +34,6 @@ def wanted(*subscriptions: dict[str, str], client: dict[str, str | None] = CLIEN
                 value=value,
             )
             configs.replay(record)
-    return Subscriptions(configs).wanted_of(client)
 
 
 def test_without_a_subscription_nothing_is_wanted() -> None:
@@ -65,6 +69,20 @@ def test_a_star_stands_for_all_names() -> None:
 )
 def test_clients_are_selected_by_patterns(match: str, is_matched: bool) -> None:
     assert (wanted({"metrics": "a", "match": match}).metrics == ("a",)) is is_matched
+
+
+def test_subscriptions_are_read_again_in_steps() -> None:
+    configs = Configs()
+    subscriptions = Subscriptions(configs)
+    add(configs, {"metrics": "a", "match": "client_id=.*"}, {"metrics": "b"})
+    found = []
+    subscriptions.update(
+        configs.names(ConfigResourceType.CLIENT_METRICS),
+        lambda: found.append((subscriptions.version, subscriptions.wanted_of(CLIENT).metrics)),
+    )
+    found.append((subscriptions.version, subscriptions.wanted_of(CLIENT).metrics))
+    # What was wanted of a client in a step is out of date after the next one.
+    assert found == [(0, ()), (1, ("a",)), (2, ("a", "b"))]
 
 
 def test_an_unknown_attribute_matches_nothing() -> None:

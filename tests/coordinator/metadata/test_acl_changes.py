@@ -16,7 +16,7 @@ from odradek.coordinator.metadata.acls import (
     Permission,
     fields_of,
 )
-from odradek.coordinator.metadata.topic_creation import MAX_RECORDS
+from odradek.coordinator.metadata.record_limit import MAX_RECORDS
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import RemoveAccessControlEntryRecord
 from odradek.protocol.schema import replace

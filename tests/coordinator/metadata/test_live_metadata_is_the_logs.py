@@ -199,7 +199,8 @@ class ControllerConversation(RuleBasedStateMachine):
 
     @rule(now_ms=st.integers(0, 60))
     def remove_expired_tokens(self, now_ms: int) -> None:
-        self.attempt(lambda: self.controller.remove_expired_tokens(now_ms))
+        ids = list(self.metadata.state.delegation_tokens.by_id)
+        self.attempt(lambda: self.controller.remove_expired_tokens(ids, now_ms))
 
     def tokens(self) -> TokenRules:
         hmacs = TokenHmacs("secret", self.metadata.state.delegation_tokens)

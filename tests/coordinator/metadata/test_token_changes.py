@@ -190,7 +190,8 @@ def test_only_expired_tokens_are_removed_in_the_periodic_check() -> None:
     tokens.create("short", 500)
     state = tokens.metadata.state
     for now_ms, left in ((NOW_MS + 500, {"token", "short"}), (NOW_MS + 501, {"token"})):
-        tokens.metadata.commit(remove_expired_tokens(state, now_ms))
+        ids = list(state.delegation_tokens.by_id)
+        tokens.metadata.commit(remove_expired_tokens(state, ids, now_ms))
         assert set(state.delegation_tokens.by_id) == left
 
 
@@ -202,6 +203,36 @@ def test_a_restart_finds_the_tokens_with_their_times() -> None:
     assert restarted.by_id == tokens.metadata.state.delegation_tokens.by_id
     assert TokenHmacs("secret", restarted).token_of(tokens.hmacs.of("token")) == tokens.token
     assert TokenHmacs("another", restarted).token_of(tokens.hmacs.of("token")) is None
+
+
+def test_hmacs_are_computed_in_steps_and_only_those_of_new_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokens = Tokens()
+    for number in range(5):
+        tokens.create(f"token-{number}")
+    hmacs = tokens.hmacs
+    computed: list[str] = []
+    of = hmacs.of
+
+    def noted(token_id: str) -> bytes:
+        computed.append(token_id)
+        return of(token_id)
+
+    monkeypatch.setattr(hmacs, "of", noted)
+
+    def compute() -> int:
+        computed.clear()
+        steps: list[object] = []
+        hmacs.update(lambda: steps.append(None))
+        return len(steps)
+
+    assert (compute(), len(computed)) == (6, 6)
+    tokens.create("new")
+    assert (compute(), computed) == (1, ["new"])
+    tokens.expire(-1)
+    assert hmacs.token_of(of("token")) is None
+    assert (compute(), computed) == (0, [])
 
 
 def test_the_hmac_of_a_token_is_kafkas() -> None:

@@ -196,6 +196,14 @@ def test_a_config_that_is_null_or_endless_is_refused(metadata: Metadata, value: 
     assert refusal.code is ErrorCode.INVALID_CONFIG
 
 
+@pytest.mark.parametrize("value", [None, "1"])
+def test_configs_of_a_topic_are_looked_at_in_steps(metadata: Metadata, value: str | None) -> None:
+    wish = NewTopic(name="t", configs={f"made.up.{number}": value for number in range(300)})
+    steps: list[object] = []
+    create_topics(metadata.state, [wish], metadata.rules, step=lambda: steps.append(None))
+    assert len(steps) > 300
+
+
 @pytest.mark.parametrize("count", [10_001, 10_000, 2**31 - 1])
 def test_too_many_partitions_at_once_are_refused_and_nothing_is_made(
     metadata: Metadata, count: int
@@ -288,3 +296,21 @@ def test_added_partitions_can_be_assigned_by_hand(metadata: Metadata) -> None:
     wish = MorePartitions(name="t", count=3, assignments=[[NODE], [NODE]])
     assert growth(metadata, wish) is None
     assert len(metadata.state.topics["t"].partitions) == 3
+
+
+def test_too_many_partitions_are_refused_before_they_are_made(metadata: Metadata) -> None:
+    """20 KB of topics, each to grow by 10,000 partitions, would be gigabytes of records."""
+    names = ["a", "b", "c"]
+    metadata.create(*(NewTopic(name=name, partition_count=1) for name in names))
+    wishes = [MorePartitions(name=name, count=9_000) for name in names]
+    steps = []
+    with pytest.raises(ApiError) as refusal:
+        create_partitions(
+            metadata.state,
+            wishes,
+            metadata.rules,
+            validate_only=True,
+            step=lambda: steps.append(None),
+        )
+    assert refusal.value.code is ErrorCode.POLICY_VIOLATION
+    assert len(steps) < 10_000

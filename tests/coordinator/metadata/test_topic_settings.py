@@ -3,11 +3,14 @@
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.broker_registration import Endpoint
+from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
 from odradek.coordinator.metadata.metadata_format import controller_endpoint
 from odradek.coordinator.metadata.topic_creation import CreatedTopic, NewTopic, create_topics
-from odradek.coordinator.metadata.topic_settings import automatic_topic, topic_rules
+from odradek.coordinator.metadata.topic_settings import automatic_topic, stored_config, topic_rules
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.cluster_metadata import ConfigRecord
 from tests.support.metadata import DIRECTORY, NODE, Metadata
 
 
@@ -72,3 +75,18 @@ def test_the_voter_is_reached_where_the_file_says() -> None:
 
 def test_the_voter_is_reached_where_kafkas_own_file_says_when_ours_says_nothing() -> None:
     assert controller_endpoint(config()) == Endpoint("CONTROLLER", "localhost", 9093)
+
+
+def test_the_error_of_a_stored_override_names_its_topic() -> None:
+    configs = Configs()
+    for name, value in (("good", "5"), ("bad", "soon")):
+        record = ConfigRecord(
+            resource_type=ConfigResourceType.TOPIC,
+            resource_name=name,
+            name="retention.ms",
+            value=value,
+        )
+        configs.replay(record)
+    assert stored_config(config(), configs, "good").retention_ms == 5
+    with pytest.raises(ConfigError, match=r"^topic bad: Invalid value soon .* retention\.ms"):
+        stored_config(config(), configs, "bad")
