@@ -11,6 +11,7 @@ from .schemas import Reference, Schema, SchemaVersion
 from .state import RegistryState
 
 _MAX_REFERENCES = 1000
+_MAX_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,8 @@ class SchemaParser:
         if reference.name not in texts and place not in above:
             if len(texts) >= _MAX_REFERENCES:
                 raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references")
+            if len(above) >= _MAX_DEPTH:
+                raise InvalidSchemaError(f"references to references, more than {_MAX_DEPTH} deep")
             for needed in found.schema.references:
                 self._resolve(found.subject, needed, texts, {*above, place}, deleted)
             texts.setdefault(reference.name, found.schema.text)

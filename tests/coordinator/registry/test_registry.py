@@ -208,6 +208,19 @@ def test_a_missing_reference_is_refused(log: Log) -> None:
     assert 'No schema reference found for subject "b" and version 1' in error.message
 
 
+def test_long_chains_of_references_are_refused(log: Log) -> None:
+    def register(number: int) -> None:
+        reference = {"name": f"n{number}", "subject": f"s{number}", "version": 1}
+        log.register(f"s{number + 1}", '"int"', references=[reference])
+
+    log.register("s0", '"int"')
+    for number in range(100):
+        register(number)
+    error = refusal(lambda: register(100))
+    assert error.code is ErrorCode.INVALID_SCHEMA
+    assert error.message.endswith("more than 100 deep")
+
+
 # -- looking up ------------------------------------------------------------------------------------
 
 
