@@ -9,6 +9,7 @@ Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
 """
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from .formats import Parsed, compatibility, formatted, parse
 from .formats.effort import TooManyStepsError, limited
 from .schemas import AVRO
 from .settings import Level
+
+logger = logging.getLogger("odradek.registry")
 
 # Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
 # milliseconds. See formats/effort.py.
@@ -292,6 +295,9 @@ def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | 
         if steps < most:
             raise
         return Invalid(TOO_COMPLICATED)
+    except Exception as error:  # the root of work on texts that clients may choose
+        logger.exception("a schema could not be read")
+        return Invalid(f"it cannot be read: {type(error).__name__}: {error}")
 
 
 def digest(schema_type: str, text: str) -> bytes:

@@ -174,7 +174,10 @@ class _Loader:
         if known is not None:
             return known
         if resolver is not None and depth and isinstance(value.get(self._id_keyword), str):
-            resolver = resolver.in_subresource(self._resource(value))
+            try:
+                resolver = resolver.in_subresource(self._resource(value))
+            except ValueError as error:
+                raise InvalidSchemaError(f"#/{self._id_keyword}: {error}") from None
         node = self._nodes[id(value)] = Node(kind="empty", source=value)
         self._kept.append(value)
         self._fill(node, value, resolver, depth)

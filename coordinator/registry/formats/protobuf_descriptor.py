@@ -5,7 +5,6 @@ would have.
 """
 
 import base64
-import binascii
 from typing import Any
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
@@ -51,7 +50,7 @@ def file_of(text: str, text_error: InvalidSchemaError) -> File:
     descriptor = FileDescriptorProto()
     try:
         descriptor.ParseFromString(base64.b64decode(text, validate=True))
-    except (binascii.Error, DecodeError):
+    except (ValueError, DecodeError):
         raise text_error from None
     return _file(descriptor)
 
@@ -88,6 +87,8 @@ def _message(descriptor: Any, is_proto2: bool) -> Message:
     ]
     for member in descriptor.field:
         if member.HasField("oneof_index") and not member.proto3_optional:
+            if not 0 <= member.oneof_index < len(made.oneofs):
+                raise InvalidSchemaError(f"the field {member.name} is in an unknown oneof")
             made.oneofs[member.oneof_index].fields.append(_field(member, is_proto2, label=""))
         else:
             made.fields.append(_field(member, is_proto2))

@@ -33,6 +33,7 @@ _SCALARS = {
 }  # fmt: skip
 _LABELS = {"": 1, "optional": 1, "required": 2, "repeated": 3}
 _NOT_OPTIONS = ("default", "json_name")
+_UNINTERPRETED = "uninterpreted_option"  # what compilers put there is no option of a file
 
 Inside = tuple[str, ...]  # the names of the messages around a declaration
 
@@ -222,7 +223,7 @@ def _set_options(made: Any, options: Iterable[Option]) -> None:
 def _set_members(message: Any, members: Mapping[str, Any]) -> None:
     for name, given in members.items():
         known = message.DESCRIPTOR.fields_by_name.get(name)
-        if known is None:
+        if known is None or name == _UNINTERPRETED:
             continue
         for value in given if isinstance(given, list) else [given]:
             if known.message_type is None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.registry.errors import ErrorCode, RegistryError
+from odradek.coordinator.registry.formats import Parsed
 from odradek.coordinator.registry.records import Record, config_record, schema_record
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
@@ -14,6 +15,7 @@ from odradek.coordinator.registry.schema_work import (
     Check,
     Describe,
     Form,
+    Invalid,
     NotDoneError,
     Validate,
     Work,
@@ -460,6 +462,14 @@ def test_guids_and_types(log: Log) -> None:
     assert log.registry.schema_by_guid(made.schema.guid) == made
     assert refusal(lambda: log.registry.schema_by_guid("x")).code == 40403
     assert log.registry.types() == ["JSON", "PROTOBUF", "AVRO"]
+
+
+def test_a_schema_that_its_format_cannot_read_is_invalid() -> None:
+    def parse(_: Form) -> Parsed:
+        raise ZeroDivisionError("unexpected")
+
+    invalid = outcome(Validate(Form("AVRO", '"int"')), parse)
+    assert invalid == Invalid("it cannot be read: ZeroDivisionError: unexpected")
 
 
 def test_a_decision_that_needs_long_work_asks_for_it(log: Log) -> None:
