@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
+from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
 from .schema_work import Form, SchemaWork, digest
 from .schemas import Reference, Schema, SchemaVersion
 from .state import RegistryState
 
-_MAX_REFERENCES = 1000
+_MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
 _MAX_DEPTH = 100
 
 
@@ -101,10 +102,14 @@ class SchemaParser:
         `deleted`: soft-deleted versions may be referred to. Raises InvalidSchemaError.
         """
         texts: dict[str, str] = {}
-        own = tuple(
-            replace(reference, version=self._resolve(subject, reference, texts, set(), deleted))
-            for reference in references
-        )
+        try:
+            with limited(_MAX_REFERENCES):
+                own = tuple(
+                    replace(each, version=self._resolve(subject, each, texts, set(), deleted))
+                    for each in references
+                )
+        except TooManyStepsError:
+            raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references") from None
         return own, tuple(texts.items())
 
     def _resolve(
@@ -116,6 +121,7 @@ class SchemaParser:
         deleted: bool,
     ) -> int:
         """Add a reference's text, after those that it needs; return its version."""
+        spend()
         owner = subjects.beside(subject, reference.subject)
         found = self._state.version(owner, reference.version, deleted=deleted)
         if found is None:
@@ -124,8 +130,6 @@ class SchemaParser:
             )
         place = (found.subject, found.version)
         if reference.name not in texts and place not in above:
-            if len(texts) >= _MAX_REFERENCES:
-                raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references")
             if len(above) >= _MAX_DEPTH:
                 raise InvalidSchemaError(f"references to references, more than {_MAX_DEPTH} deep")
             for needed in found.schema.references:

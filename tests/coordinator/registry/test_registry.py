@@ -223,6 +223,15 @@ def test_long_chains_of_references_are_refused(log: Log) -> None:
     assert error.message.endswith("more than 100 deep")
 
 
+def test_a_schema_has_a_limit_of_references(log: Log) -> None:
+    log.register("s", '"int"')
+    many = [{"name": "a", "subject": "s", "version": 1}] * 1000
+    log.register("t", '"int"', references=many)
+    more = [*many, {"name": "b", "subject": "t", "version": 1}]
+    error = refusal(lambda: log.register("u", '"int"', references=more))
+    assert error.message.endswith("more than 2000 references")
+
+
 # -- looking up ------------------------------------------------------------------------------------
 
 
