@@ -130,20 +130,22 @@ class Resources:
         )
         return version, await self._text_of(version, asked)
 
-    async def subjects_of_id(self, asked: Asked) -> list[str]:
-        return asked.page([version.subject for version in await self._versions_of_id(asked)])
+    async def subjects_of_id(self, asked: Asked) -> HttpResponse:
+        found = asked.page(await self._versions_of_id(asked))
+        return array_response((version.subject for version in found), asked.content_type)
 
-    async def versions_of_id(self, asked: Asked) -> list[Json]:
-        versions = await self._versions_of_id(asked)
-        return asked.page([{"subject": v.subject, "version": v.version} for v in versions])
+    async def versions_of_id(self, asked: Asked) -> HttpResponse:
+        found = asked.page(await self._versions_of_id(asked))
+        places = ({"subject": v.subject, "version": v.version} for v in found)
+        return array_response(places, asked.content_type)
 
     async def _versions_of_id(self, asked: Asked) -> list[SchemaVersion]:
         schema_id, subject = asked.number("id"), asked.asked_subject()
         deleted = asked.flag("deleted")
         try:
-            return await self._service.read(
-                lambda registry: registry.schema_versions(
-                    schema_id, registry.aliased(subject), deleted=deleted
+            return await self._service.read_all(
+                lambda registry, step: registry.schema_versions(
+                    schema_id, registry.aliased(subject), deleted=deleted, step=step
                 )
             )
         except RegistryError as error:
@@ -173,7 +175,7 @@ class Resources:
 
     # -- subjects ----------------------------------------------------------------------------------
 
-    async def subjects(self, asked: Asked) -> list[str]:
+    async def subjects(self, asked: Asked) -> HttpResponse:
         prefix = asked.prefix(subjects.ALL_CONTEXTS)
         deleted, deleted_only = asked.flag("deleted"), asked.flag("deletedOnly")
         found = await self._service.read_all(
@@ -181,7 +183,7 @@ class Resources:
                 prefix, deleted=deleted, deleted_only=deleted_only, step=step
             )
         )
-        return asked.page(found)
+        return array_response(asked.page(found), asked.content_type)
 
     async def look_up(self, asked: Asked) -> Json:
         subject, request = asked.subject, schema_request(asked.body())
@@ -196,8 +198,10 @@ class Resources:
 
     async def delete_subject(self, asked: Asked) -> list[int]:
         subject, permanent = asked.subject, asked.flag("permanent")
-        decision = await self._service.change(
-            lambda registry: registry.delete_subject(registry.aliased(subject), permanent=permanent)
+        decision = await self._service.change_all(
+            lambda registry, step: registry.delete_subject(
+                registry.aliased(subject), permanent=permanent, step=step
+            )
         )
         return decision.reply
 

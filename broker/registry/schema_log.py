@@ -25,6 +25,7 @@ from odradek.coordinator.registry.records import UnreadableError
 from odradek.coordinator.registry.registry import Registry
 from odradek.coordinator.registry.schemas import TOPIC
 from odradek.coordinator.registry.state import RegistryState
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.batch_header import CorruptRecordError, TooManyRecordsError
 from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -45,7 +46,7 @@ class SchemaLog:
     """The log and the registry that follows it. `registry` is replaced when the topic is.
 
     Only one `follow` or `append` may run at a time. What reads the state in slices must not run
-    meanwhile.
+    meanwhile: records are replayed in slices, too.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -87,12 +88,16 @@ class SchemaLog:
         # served in between.
         await asyncio.sleep(0)
         base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
-        await asyncio.sleep(0)
         if base_offset != self._next_offset:  # others have written
             await self.follow()
             return
-        for record in stored:
-            self._replay(record)
+
+        async def replay(slices: Slices) -> None:
+            for record in stored:
+                slices.step()
+                self._replay(record, slices.step)
+
+        await self._broker.turns.slices.run(replay)
         self._next_offset += len(stored)
 
     # -- the topic ---------------------------------------------------------------------------------
@@ -147,7 +152,7 @@ class SchemaLog:
                     for record in await self._records(batch, max_record_bytes, slices):
                         slices.step()
                         if record.offset >= self._next_offset:
-                            self._replay(record)
+                            self._replay(record, slices.step)
                 except TooManyRecordsError as error:
                     logger.warning(
                         "the records of %s from offset %d to %d are ignored: %s",
@@ -169,11 +174,11 @@ class SchemaLog:
                 raise TooManyRecordsError(text)
         return read_payload(content, batch.header)
 
-    def _replay(self, record: Record) -> None:
+    def _replay(self, record: Record, step: Step) -> None:
         if record.key is None:
             return
         try:
-            self.registry.state.replay(record.key, record.value, record.timestamp_ms)
+            self.registry.state.replay(record.key, record.value, record.timestamp_ms, step=step)
         except UnreadableError as error:
             logger.warning(
                 "the record of %s at offset %d is ignored: %s", TOPIC, record.offset, error

@@ -202,11 +202,11 @@ class Registration:
     ) -> tuple[SchemaVersion | None, int]:
         """Return the version that has the schema; or none, and its id (-1: a new one)."""
         schema_id = request.id
-        known = self._state.id_and_versions(subject, parsed.schema)
+        known = self._state.id_and_version(subject, parsed.schema)
         if known is not None and schema_id in (-1, known[0]):
-            schema_id, numbers = known
-            if request.version == 0 and subject in numbers:
-                found = self._state.version(subject, numbers[subject])
+            schema_id, number = known
+            if request.version == 0 and number is not None:
+                found = self._state.version(subject, number)
                 if found is not None:
                     return found, schema_id
         if request.version == 0:
@@ -304,9 +304,9 @@ class Registration:
         if latest_only:
             latest = self._state.latest(subject)
             return next(self._alike(parsed, [] if latest is None else [latest]), None)
-        known = self._state.id_and_versions(subject, parsed.schema)
-        if known is not None and subject in known[1]:
-            found = self._state.version(subject, known[1][subject], deleted=deleted)
+        known = self._state.id_and_version(subject, parsed.schema)
+        if known is not None and known[1] is not None:
+            found = self._state.version(subject, known[1], deleted=deleted)
             if found is not None:
                 return found
         return next(self._alike(parsed, self._state.versions_of(subject, deleted=deleted)), None)
