@@ -7,12 +7,15 @@ from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
 from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
-from .schema_work import Form, SchemaWork, digest
+from .schema_work import Equivalences, Form, SchemaWork, digest
 from .schemas import Reference, Schema, SchemaVersion
 from .state import RegistryState
 
 _MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
 _MAX_DEPTH = 100
+# Stored schemas that are parsed together: so many, and about so many letters.
+_MOST_AT_ONCE = 500
+_LETTERS_AT_ONCE = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,24 +72,46 @@ class SchemaParser:
 
         Linear in the versions: 0.1 µs for each that is known.
         """
-        known = self._equivalences.get
-        return [
-            version
-            for version in reversed(versions)
-            if (known(version.schema.md5) or self._equivalence(version)) == equivalence
-        ]
+        known = self._equivalences
+        while unknown := [version for version in versions if version.schema.md5 not in known]:
+            self._learn(unknown)
+        return [v for v in reversed(versions) if known[v.schema.md5] == equivalence]
 
-    def _equivalence(self, version: SchemaVersion) -> bytes:
-        """Return the digest of a stored version, see schema_work.Description.
+    def _learn(self, versions: Sequence[SchemaVersion]) -> None:
+        """Find the digests of the first stored versions.
 
-        A text that cannot be parsed is like itself only. Raises NotDoneError.
+        Some are parsed together, so that a decision is made again once for all of them. A text that
+        cannot be parsed is like itself only. Raises NotDoneError.
         """
+        forms: list[tuple[SchemaVersion, Form]] = []
+        letters = 0
+        for version in versions[:_MOST_AT_ONCE]:
+            if letters > _LETTERS_AT_ONCE:
+                break
+            forms.append((version, self._form_of_any(version)))
+            letters += forms[-1][1].letters
+        found = self._digests([form for _, form in forms])
+        for (version, _), equivalence in zip(forms, found, strict=True):
+            self._equivalences[version.schema.md5] = equivalence
+
+    def _form_of_any(self, version: SchemaVersion) -> Form:
+        """A stored version, without its references if they are not all there."""
         try:
-            found = self._work.describe(self.form_of(version)).equivalence
+            return self.form_of(version)
         except InvalidSchemaError:
-            found = digest(version.schema.schema_type, version.schema.text)
-        self._equivalences[version.schema.md5] = found
-        return found
+            return Form(version.schema.schema_type, version.schema.text)
+
+    def _digests(self, forms: Sequence[Form]) -> list[bytes]:
+        try:
+            return self._work.result(Equivalences(tuple(forms)))
+        except InvalidSchemaError:  # one of them is too complicated
+            return [self._digest(form) for form in forms]
+
+    def _digest(self, form: Form) -> bytes:
+        try:
+            return self._work.describe(form).equivalence
+        except InvalidSchemaError:
+            return digest(form.schema_type, form.text)
 
     def keep_equivalence(self, parsed: ParsedRequest) -> None:
         """Keep the digest of a schema that becomes a version, so that it is not parsed for it."""

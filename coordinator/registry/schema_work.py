@@ -26,6 +26,7 @@ logger = logging.getLogger("odradek.registry")
 # Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
 # milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
+_LETTERS_OF_ONE = 100  # what each of many schemas counts, too
 _SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
 _MOST_STEPS = 1_000_000
@@ -108,6 +109,26 @@ class Describe(NamedTuple):
         else:
             text = alike = parsed.canonical()
         return Description(text, digest(self.form.schema_type, alike))
+
+
+class Equivalences(NamedTuple):
+    """Parse stored schemas for their digests. What cannot be parsed is like its own text only."""
+
+    forms: tuple[Form, ...]
+
+    @property
+    def letters(self) -> int:
+        return sum(form.letters + _LETTERS_OF_ONE for form in self.forms)
+
+    def run(self, parse: Parse) -> list[bytes]:
+        return [self._of(form, parse) for form in self.forms]
+
+    @staticmethod
+    def _of(form: Form, parse: Parse) -> bytes:
+        try:
+            return Describe(form).run(parse).equivalence
+        except InvalidSchemaError:
+            return digest(form.schema_type, form.text)
 
 
 class Validate(NamedTuple):

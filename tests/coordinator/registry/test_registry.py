@@ -14,6 +14,7 @@ from odradek.coordinator.registry.requests import SchemaRequest, schema_request,
 from odradek.coordinator.registry.schema_work import (
     Check,
     Describe,
+    Equivalences,
     Form,
     Invalid,
     NotDoneError,
@@ -481,25 +482,41 @@ def test_a_schema_that_its_format_cannot_read_is_invalid() -> None:
     assert invalid == Invalid("it cannot be read: ZeroDivisionError: unexpected")
 
 
+def decided(
+    registry: Registry, request: SchemaRequest, asked: list[type[Work[object]]]
+) -> Decision[SchemaVersion]:
+    """Register a schema; `asked` is the long work that was needed."""
+    done: dict[Work[object], object] = {}
+    while True:
+        with registry.work.knowing(done):
+            try:
+                return registry.register("s", request)
+            except NotDoneError as error:
+                asked.append(type(error.work))
+                done[error.work] = outcome(error.work, Form.parsed)
+
+
+@pytest.mark.parametrize("length", [100, 10_000])
+def test_after_a_restart_versions_are_parsed_together_as_long_work(log: Log, length: int) -> None:
+    log.do(log.registry.change_config("s", {"compatibility": "NONE"}))
+    for number in range(1, 60):
+        schema = Schema(text=f'"{number:0{length}}"' if number % 7 else '{ "type": "int" }')
+        log.write(
+            schema_record(SchemaVersion(subject="s", version=number, id=number, schema=schema))
+        )
+    asked: list[type[Work[object]]] = []
+    found = decided(log.registry, schema_request({"schema": '"int"'}), asked)
+    assert (found.records, found.reply.version) == ((), 56)
+    assert asked == [Equivalences] * (1 if length == 100 else 2)
+
+
 def test_a_decision_that_needs_long_work_asks_for_it(log: Log) -> None:
     long = schema_request({"schema": record_type({**A, "doc": "d" * 5000})})
     other = schema_request({"schema": record_type({**A, "type": "string", "doc": "d" * 5000})})
-    done: dict[Work[object], object] = {}
-    asked = []
-
-    def decide(request: SchemaRequest) -> Decision[SchemaVersion]:
-        while True:
-            with log.registry.work.knowing(done):
-                try:
-                    return log.registry.register("s", request)
-                except NotDoneError as error:
-                    asked.append(type(error.work))
-                    done[error.work] = outcome(error.work, Form.parsed)
-
-    log.do(decide(long))
-    assert decide(long).records == ()
-    with pytest.raises(RegistryError) as caught:
-        decide(other)
-    assert caught.value.code is ErrorCode.INCOMPATIBLE_SCHEMA
+    asked: list[type[Work[object]]] = []
+    log.do(decided(log.registry, long, asked))
+    assert decided(log.registry, long, asked).records == ()
+    error = refusal(lambda: decided(log.registry, other, asked))
+    assert error.code is ErrorCode.INCOMPATIBLE_SCHEMA
     described = [Describe, Validate]  # as a stored schema, then as a new one
     assert asked == [*described, *described, Check]
