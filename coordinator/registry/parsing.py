@@ -8,7 +8,7 @@ from .errors import InvalidSchemaError, RegistryError, invalid_schema
 from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
 from .schema_work import Equivalences, Form, SchemaWork, digest
-from .schemas import Reference, Schema, SchemaVersion
+from .schemas import AVRO, Reference, Schema, SchemaVersion
 from .state import RegistryState
 
 _MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
@@ -40,11 +40,17 @@ class SchemaParser:
     ) -> ParsedRequest:
         """Parse a request's schema, and give it the text by which it is stored.
 
-        `is_new`: as new schemas are. Raises INVALID_SCHEMA, NotDoneError.
+        `is_new`: as new schemas are. JSON Schema and Protobuf are always checked as if they were,
+        but nothing is checked or normalized when schemas are imported. Raises INVALID_SCHEMA,
+        NotDoneError.
         """
+        if self._state.mode_in_scope(subject).is_import:
+            is_new = normalize = is_checked = False
+        else:
+            is_checked = is_new or request.schema_type != AVRO
         try:
             references, texts = self._resolved(subject, request.references, deleted=not is_new)
-            form = Form(request.schema_type, request.text, texts, is_new, normalize)
+            form = Form(request.schema_type, request.text, texts, is_checked, normalize)
             described = self._work.describe(form)
         except InvalidSchemaError as error:
             raise _invalid_by_type(request, str(error)) from None

@@ -162,10 +162,7 @@ class Registration:
     ) -> ParsedRequest:
         if not request.text.strip():
             raise invalid_schema("Empty schema")
-        is_import = self._state.mode_in_scope(subject).is_import
-        return self._parser.parse_request(
-            subject, request, is_new=is_new and not is_import, normalize=normalize and not is_import
-        )
+        return self._parser.parse_request(subject, request, is_new=is_new, normalize=normalize)
 
     def _check_mode(self, subject: str, request: SchemaRequest) -> Mode:
         mode = self._state.mode_in_scope(subject)

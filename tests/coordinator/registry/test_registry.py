@@ -300,6 +300,23 @@ def test_defaults_and_overrides_of_a_configuration_are_added(log: Log) -> None:
     assert made.schema.metadata == {"properties": {"a": "0", "b": "2"}}
 
 
+@pytest.mark.parametrize(
+    ("schema_type", "text"),
+    [("JSON", '{"$ref":"#/nothing"}'), ("PROTOBUF", "message A { Nope n = 1; }")],
+)
+def test_what_a_schema_refers_to_must_be_there_unless_it_is_imported(
+    log: Log, schema_type: str, text: str
+) -> None:
+    registry = log.registry
+    log.do(registry.change_config(None, {"validateNewSchemas": False}))
+    request = schema_request({"schema": text, "schemaType": schema_type})
+    for action in (registry.register, registry.look_up, registry.incompatibilities):
+        assert refusal(lambda action=action: action("s", request)).code == 42201
+    log.do(registry.change_mode("s", "IMPORT"))
+    imported = log.register("s", text, schemaType=schema_type, id=7)
+    assert registry.look_up("s", request) == imported
+
+
 # -- deleting --------------------------------------------------------------------------------------
 
 
