@@ -45,12 +45,15 @@ class SchemaParser:
         NotDoneError.
         """
         if self._state.mode_in_scope(subject).is_import:
-            is_new = normalize = is_checked = False
+            is_new = normalize = is_checked = checks_fields = False
         else:
             is_checked = is_new or request.schema_type != AVRO
+            checks_fields = bool(self._state.config_in_scope(subject).get("validateFields"))
         try:
             references, texts = self._resolved(subject, request.references, deleted=not is_new)
-            form = Form(request.schema_type, request.text, texts, is_checked, normalize)
+            form = Form(
+                request.schema_type, request.text, texts, is_checked, normalize, checks_fields
+            )
             described = self._work.describe(form)
         except InvalidSchemaError as error:
             raise _invalid_by_type(request, str(error)) from None

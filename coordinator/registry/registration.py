@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from . import records, subjects
-from .compatibility import check_of
+from .compatibility import check_of, reserved_check_of
 from .errors import (
     InvalidSchemaError,
     incompatible,
@@ -222,12 +222,21 @@ class Registration:
     def _reasons(
         self, parsed: ParsedRequest, previous: list[SchemaVersion], config: Json
     ) -> list[str]:
-        metadata = parsed.schema.metadata
+        form, metadata = parsed.form, parsed.schema.metadata
+        reasons: list[str] = []
         try:
-            check = check_of(parsed.form, metadata, previous, config, self._parser.form_of)
-            return [] if check is None else self.work.result(check)
+            for check in (
+                reserved_check_of(form, metadata, previous, config),
+                check_of(form, metadata, previous, config, self._parser.form_of),
+            ):
+                reasons += [] if check is None else self.work.result(check)
         except InvalidSchemaError as error:
             raise invalid_schema(f"a version of the subject cannot be compared: {error}") from None
+        if reasons:
+            validates = "true" if config.get("validateFields") else "false"
+            level = config["compatibilityLevel"]
+            reasons.append(f"{{validateFields: '{validates}', compatibility: '{level}'}}")
+        return reasons
 
     def _added(
         self, subject: str, request: SchemaRequest, schema: Schema, schema_id: int, mode: Mode

@@ -13,11 +13,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from .errors import InvalidSchemaError
 from .formats import Parsed, compatibility, formatted, parse
-from .formats.effort import TooManyStepsError, limited
+from .formats.effort import TooManyStepsError, first, limited
 from .schemas import AVRO
 from .settings import Level
 
@@ -48,7 +49,7 @@ class Form(NamedTuple):
     """A schema to parse: its text, the names and texts of what it refers to, and how it is parsed.
 
     `is_new`: more is checked than for a stored schema. `is_normalized`: without what has no
-    meaning.
+    meaning. `checks_fields`: a configuration has `validateFields`.
     """
 
     schema_type: str
@@ -56,6 +57,7 @@ class Form(NamedTuple):
     references: tuple[tuple[str, str], ...] = ()
     is_new: bool = False
     is_normalized: bool = False
+    checks_fields: bool = False
 
     @property
     def letters(self) -> int:
@@ -65,6 +67,8 @@ class Form(NamedTuple):
     def parsed(self) -> Parsed:
         """Raises InvalidSchemaError."""
         found = parse(self.schema_type, self.text, dict(self.references), is_new=self.is_new)
+        if self.checks_fields:
+            found.check_fields()
         return found.normalized() if self.is_normalized else found
 
 
@@ -158,6 +162,34 @@ class Format(NamedTuple):
         return formatted(self.form.schema_type, parse(self.form), self.name)
 
 
+class Reserved(NamedTuple):
+    """Check the fields that metadata reserve, `a, b`: a new schema keeps them and has none of them.
+
+    The result are reasons against it. `before` are those of the version before.
+    """
+
+    form: Form
+    fields: str
+    before: str
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters + len(self.fields) + len(self.before)
+
+    def run(self, parse: Parse) -> list[str]:
+        fields, before = _names_in(self.fields), _names_in(self.before)
+        removed = (
+            f"The new schema has reserved field {name} removed from its metadata which is present"
+            " in the old schema's metadata."
+            for name in sorted(before - fields)
+        )
+        conflicts = (
+            f"The new schema has field that conflicts with the reserved field {name}."
+            for name in sorted(fields.intersection(parse(self.form).field_names()))
+        )
+        return first(chain(removed, conflicts))
+
+
 class OldVersion(NamedTuple):
     """A version with which a new schema is compared."""
 
@@ -177,7 +209,6 @@ class Check(NamedTuple):
     versions: tuple[OldVersion, ...]
     level: Level
     is_lenient: bool = False
-    validates_fields: bool = False
 
     @property
     def letters(self) -> int:
@@ -187,9 +218,7 @@ class Check(NamedTuple):
         for version in reversed(self.versions):
             reasons = self._reasons(version, parse)
             if reasons:
-                validates = "true" if self.validates_fields else "false"
-                last = f"{{validateFields: '{validates}', compatibility: '{self.level}'}}"
-                return [*reasons, last]
+                return reasons
         return []
 
     def _reasons(self, version: OldVersion, parse: Parse) -> list[str]:
@@ -267,7 +296,7 @@ class SchemaWork:
         """Raises InvalidSchemaError, NotDoneError."""
         found = self._described.get(form)
         if found is None:
-            as_stored = self._described.get(form._replace(is_new=False))
+            as_stored = self._described.get(form._replace(is_new=False, checks_fields=False))
             if as_stored is None:
                 found = self.result(Describe(form))
             else:
@@ -325,6 +354,10 @@ def digest(schema_type: str, text: str) -> bytes:
     """A digest of a text of a type."""
     whole = f"{schema_type} {text}".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(whole, digest_size=16).digest()
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for part in text.split(",") if (name := part.strip())}
 
 
 def _named(reason: str, reader: str, writer: str) -> str:

@@ -13,7 +13,7 @@ Schema.Parser of Avro 1.12.1 refuses, with the settings of Confluent's AvroSchem
 
 import math
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,12 @@ class AvroSchema:
         parser = _Parser(is_new=False, names=self._referred)
         root = parser.read(_normal(self.root, set(self._named)))
         return AvroSchema(root, self._referred, self._named)
+
+    def field_names(self) -> Iterable[str]:
+        return (member.name for member in self.root.fields)
+
+    def check_fields(self) -> None:
+        """There is nothing to check in Avro."""
 
 
 def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> AvroSchema:

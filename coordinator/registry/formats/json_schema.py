@@ -14,7 +14,7 @@ references, and the meta-schemas of json-schema.org. Nothing is fetched.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -96,6 +96,15 @@ class JsonSchema:
 
     def normalized(self) -> "JsonSchema":
         return JsonSchema(_sorted(self._value), self._references)
+
+    def field_names(self) -> Iterable[str]:
+        properties = self._value.get("properties") if isinstance(self._value, dict) else None
+        return properties if isinstance(properties, dict) else ()
+
+    def check_fields(self) -> None:
+        """Check that no property has a name that is reserved. Raises InvalidSchemaError."""
+        if any(name.startswith("$$") for name in self.root.properties):
+            raise InvalidSchemaError("Field names cannot start with $$ prefix")
 
 
 def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> JsonSchema:

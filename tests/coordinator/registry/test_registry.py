@@ -310,11 +310,31 @@ def test_what_a_schema_refers_to_must_be_there_unless_it_is_imported(
     registry = log.registry
     log.do(registry.change_config(None, {"validateNewSchemas": False}))
     request = schema_request({"schema": text, "schemaType": schema_type})
-    for action in (registry.register, registry.look_up, registry.incompatibilities):
-        assert refusal(lambda action=action: action("s", request)).code == 42201
+    assert refusal(lambda: registry.register("s", request)).code == 42201
+    assert refusal(lambda: registry.look_up("s", request)).code == 42201
+    assert refusal(lambda: registry.incompatibilities("s", request)).code == 42201
     log.do(registry.change_mode("s", "IMPORT"))
     imported = log.register("s", text, schemaType=schema_type, id=7)
     assert registry.look_up("s", request) == imported
+
+
+def test_fields_are_checked_if_a_configuration_asks_for_it(log: Log) -> None:
+    log.do(log.registry.change_config(None, {"compatibility": "NONE", "validateFields": True}))
+    reserved = {"properties": {"confluent:reserved": "a, b"}}
+    log.register("s", record_type(), metadata=reserved)
+    error = refusal(lambda: log.register("s", record_type(A), metadata=reserved))
+    assert error.code is ErrorCode.INCOMPATIBLE_SCHEMA
+    assert error.message.endswith(
+        "[The new schema has field that conflicts with the reserved field a.,"
+        " {validateFields: 'true', compatibility: 'NONE'}]"
+    )
+    error = refusal(lambda: log.register("s", record_type(A, B), metadata={}))
+    assert "The new schema has reserved field a removed from its metadata" in error.message
+    json = {"schemaType": "JSON"}
+    assert refusal(lambda: log.register("t", '{"properties":{"$$a":{}}}', **json)).code == 42201
+    protobuf = {"schemaType": "PROTOBUF"}
+    text = "message M { optional int32 a = 1 [json_name = true]; }"
+    assert refusal(lambda: log.register("u", text, **protobuf)).code == 42201
 
 
 # -- deleting --------------------------------------------------------------------------------------
