@@ -1,9 +1,10 @@
 """The topic `_schemas`: what the registry knows is what this log says.
 
 The topic has one partition and is compacted. It is created with the first record that the registry
-writes. Others may write to it too, through Kafka: another registry, or a tool that moves schemas.
-So before the registry decides or answers, it reads what is new (`follow`). A topic that is deleted
-leaves an empty registry, and one that is created again begins with its own records.
+writes. Others may
+write to it too, through Kafka: another registry, or a tool that moves schemas. So before the
+registry decides or answers, it reads what is new (`follow`). A topic that is deleted leaves an empty
+registry, and one that is created again begins with its own records.
 
 Records that cannot be understood are left out, with a line in the broker's log. So are the records
 of a batch with a record that would take too long: one that unpacks to more than max.message.bytes,
@@ -74,19 +75,27 @@ class SchemaLog:
                 await self._replay_some(log)
         self.is_whole = True
 
-    async def append(self, made: Sequence[records.Record]) -> None:
-        """Append records and replay them. Raises ApiError."""
-        await self._create_topic()
-        await self.follow()
-        for first in range(0, len(made), MOST_AT_ONCE):
-            await self._append(made[first : first + MOST_AT_ONCE])
+    async def append(self, made: Sequence[records.Record]) -> bool:
+        """Append records and replay them.
 
-    async def _append(self, made: Sequence[records.Record]) -> None:
-        now_ms = self._broker.clock.now_ms()
-        stored = [Record(record.key, record.value, now_ms) for record in made]
-        # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others are
-        # served in between.
-        await asyncio.sleep(0)
+        Returns False, and has appended nothing, if this registry did not know all records of the
+        log: the decision that made these must be made again. Raises ApiError.
+        """
+        if made:
+            await self._create_topic()
+        for first in range(0, len(made), MOST_AT_ONCE):
+            now_ms = self._broker.clock.now_ms()
+            part = made[first : first + MOST_AT_ONCE]
+            stored = [Record(record.key, record.value, now_ms) for record in part]
+            # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others
+            # are served in between.
+            await asyncio.sleep(0)
+            if first == 0 and not self.is_current:
+                return False
+            await self._append(stored)
+        return True
+
+    async def _append(self, stored: Sequence[Record]) -> None:
         base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
         if base_offset != self._next_offset:  # others have written
             await self.follow()
