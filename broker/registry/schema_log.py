@@ -1,10 +1,10 @@
 """The topic `_schemas`: what the registry knows is what this log says.
 
 The topic has one partition and is compacted. It is created with the first record that the registry
-writes. Others may
+writes. To one that others have created with the policy `delete` nothing is written. Others may
 write to it too, through Kafka: another registry, or a tool that moves schemas. So before the
-registry decides or answers, it reads what is new (`follow`). A topic that is deleted leaves an empty
-registry, and one that is created again begins with its own records.
+registry decides or answers, it reads what is new (`follow`). A topic that is deleted leaves an
+empty registry, and one that is created again begins with its own records.
 
 Records that cannot be understood are left out, with a line in the broker's log. So are the records
 of a batch with a record that would take too long: one that unpacks to more than max.message.bytes,
@@ -83,6 +83,7 @@ class SchemaLog:
         """
         if made:
             await self._create_topic()
+            self._check_policy()
         for first in range(0, len(made), MOST_AT_ONCE):
             now_ms = self._broker.clock.now_ms()
             part = made[first : first + MOST_AT_ONCE]
@@ -129,6 +130,13 @@ class SchemaLog:
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 raise result
+
+    def _check_policy(self) -> None:
+        """Raise ApiError if old schemas would be deleted. Confluent's registry does not start."""
+        log = self._find()
+        if log is not None and log.config.delete:
+            text = f"the topic {TOPIC} deletes old schemas; its cleanup.policy must be compact"
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
     # -- reading -----------------------------------------------------------------------------------
 
