@@ -1,7 +1,8 @@
 """Protobuf schemas given as a descriptor, as Python's and .NET's clients register them.
 
 The text is a FileDescriptorProto in base64. It is turned into the declarations that its .proto file
-would have.
+would have. A descriptor may have names that no file can have: then it is refused, because the file
+is stored.
 """
 
 import base64
@@ -25,7 +26,8 @@ from .protobuf_file import (
     Service,
     Symbol,
 )
-from .protobuf_parser import unescaped
+from .protobuf_parser import parse_file, unescaped
+from .protobuf_text import written
 
 _LABELS = {1: "optional", 2: "required", 3: "repeated"}
 _SCALARS = {
@@ -40,7 +42,8 @@ _NAMED_DEFAULTS = (8, 14)
 def file_of(text: str, text_error: InvalidSchemaError) -> File:
     """Return the file that a descriptor describes.
 
-    Raises `text_error`, of parsing it as the text of a file, if it is no descriptor.
+    Raises `text_error`, of parsing it as the text of a file, if it is no descriptor; and
+    InvalidSchemaError if it describes no file.
     """
     try:
         from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -52,7 +55,11 @@ def file_of(text: str, text_error: InvalidSchemaError) -> File:
         descriptor.ParseFromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError):
         raise text_error from None
-    return _file(descriptor)
+    text = written(_file(descriptor))
+    try:
+        return parse_file(text)
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(f"the descriptor describes no file: {error}") from None
 
 
 def _file(descriptor: Any) -> File:
