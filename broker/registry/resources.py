@@ -117,7 +117,8 @@ class Resources:
             subject = version.subject
             max_id = await self._service.read(lambda registry: registry.highest_id(subject))
         assert version.id == schema_id
-        return schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        found = schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        return _with_references(found, version, asked)
 
     async def text_of_id(self, asked: Asked) -> HttpResponse:
         _, text = await self._schema_of_id(asked)
@@ -247,10 +248,7 @@ class Resources:
     async def get_version(self, asked: Asked) -> Json:
         version = await self._version_of(asked, deleted=asked.flag("deleted"))
         found = {**whole_version(version), "schema": await self._text_of(version, asked)}
-        if asked.text("referenceFormat") == "qualified":
-            for reference in found.get("references", ()):
-                reference["subject"] = subjects.beside(version.subject, reference["subject"])
-        return found
+        return _with_references(found, version, asked)
 
     async def text_of_version(self, asked: Asked) -> HttpResponse:
         version = await self._version_of(asked, deleted=asked.flag("deleted"))
@@ -367,6 +365,14 @@ def _has_rule(version: SchemaVersion, rule_type: str) -> bool:
     rule_set = version.schema.rule_set or {}
     lists = (rules for rules in rule_set.values() if isinstance(rules, list))
     return any(rule.get("type") == rule_type for rules in lists for rule in rules)
+
+
+def _with_references(found: Json, version: SchemaVersion, asked: Asked) -> Json:
+    """Return a schema with the contexts of the subjects that it refers to, if that is asked for."""
+    if asked.text("referenceFormat") == "qualified":
+        for reference in found.get("references", ()):
+            reference["subject"] = subjects.beside(version.subject, reference["subject"])
+    return found
 
 
 def _text(text: str, asked: Asked) -> HttpResponse:
