@@ -45,7 +45,7 @@ def schema_request(body: Any) -> SchemaRequest:
         raise invalid_schema("schema and schemaType are strings")
     return SchemaRequest(
         text=text,
-        schema_type=schema_type.upper(),
+        schema_type=schema_type,
         references=_references(body.get("references")),
         metadata=stored_metadata(body.get("metadata")),
         rule_set=stored_rule_set(body.get("ruleSet")),

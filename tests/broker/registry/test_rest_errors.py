@@ -90,7 +90,15 @@ def test_a_body_must_be_json(registry: RegistryClient, body: bytes, status: int)
 
 
 @pytest.mark.parametrize(
-    "body", [[], {"schema": 5}, {"schemaType": "XML", "schema": "x"}, {"schema": ""}, {"id": "x"}]
+    "body",
+    [
+        [],
+        {"schema": 5},
+        {"schemaType": "XML", "schema": "x"},
+        {"schemaType": "json", "schema": "{}"},
+        {"schema": ""},
+        {"id": "x"},
+    ],
 )
 def test_a_body_must_be_a_schema(registry: RegistryClient, body: object) -> None:
     assert registry.refused("POST", VERSIONS, body)[:2] == (422, 42201)
