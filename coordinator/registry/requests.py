@@ -50,7 +50,7 @@ def schema_request(body: Any) -> SchemaRequest:
         metadata=stored_metadata(body.get("metadata")),
         rule_set=stored_rule_set(body.get("ruleSet")),
         version=_integer(body, "version", 0),
-        id=_integer(body, "id", -1),
+        id=max(_integer(body, "id", -1), -1),
     )
 
 

@@ -92,7 +92,8 @@ def test_the_same_schema_has_one_id_in_all_subjects(log: Log) -> None:
     assert again == first
     assert (other.id, other.version) == (1, 1)
     assert log.register("s", '"long"').id == 2
-    assert [v.subject for v in log.registry.schema_versions(1)] == ["s", "t"]
+    assert log.register("u", '"int"', id=-5).id == 1
+    assert [v.subject for v in log.registry.schema_versions(1)] == ["s", "t", "u"]
 
 
 def test_contexts_number_their_schemas_for_themselves(log: Log) -> None:
