@@ -96,7 +96,11 @@ class RegistryService:
         return await self._alone(partial(self._changed, partial(self._in_slices, decide)))
 
     def _is_current(self) -> bool:
-        """Whether requests may be answered now. While there is a change, what is known counts."""
+        """Whether requests may be answered now, without reading the log.
+
+        While somebody has the lock, who reads is answered by what is known: it would wait for each
+        change otherwise.
+        """
         try:
             return (self._log.is_whole and self._lock.locked()) or self._log.is_current
         except ApiError as error:

@@ -69,7 +69,10 @@ class SchemaParser:
         return ParsedRequest(schema=schema, form=form, equivalence=described.equivalence)
 
     def form_of(self, version: SchemaVersion) -> Form:
-        """A stored version; soft-deleted versions may be referred to. Raises InvalidSchemaError."""
+        """Return a stored version with the texts of what it refers to, which may be soft-deleted.
+
+        Raises InvalidSchemaError.
+        """
         schema = version.schema
         _, texts = self._resolved(version.subject, schema.references, deleted=True)
         return Form(schema.schema_type, schema.text, texts)

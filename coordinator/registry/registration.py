@@ -188,16 +188,23 @@ class Registration:
         if found is None:
             return None
         if request.version == 0 or latest_only:
-            return found if request.id < 0 or request.id == found.id else None
-        if found.id != request.id or found.version == request.version:
-            return found if found.id == request.id else None
+            return found if request.id in (-1, found.id) else None
+        if found.id != request.id:
+            return None
+        if found.version == request.version:
+            return found
+        # Imports may have stored the same schema as several versions.
         other = self._state.version(subject, request.version)
         return other if other is not None and other.schema.md5 == found.schema.md5 else None
 
     def _same(
         self, subject: str, request: SchemaRequest, parsed: ParsedRequest
     ) -> tuple[SchemaVersion | None, int]:
-        """Return the version that has the schema; or none, and its id (-1: a new one)."""
+        """Return the version that has the schema, and its id.
+
+        If the subject has none, the id is that of the request, or of the schema in other subjects;
+        -1 if it needs a new one. A request for a certain version makes a new version.
+        """
         schema_id = request.id
         known = self._state.id_and_version(subject, parsed.schema)
         if known is not None and schema_id in (-1, known[0]):

@@ -234,7 +234,7 @@ class Check(NamedTuple):
             found = compatibility(schema_type, new, old, lenient=lenient)
             reasons += [_named(reason, "new", "old") for reason in found]
             if not found and self.level.startswith("FULL"):
-                return reasons
+                return reasons  # Confluent's registry does not describe the version then
         return [*reasons, *_described(version)] if reasons else []
 
 

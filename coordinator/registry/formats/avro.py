@@ -70,6 +70,7 @@ class Type:
 
     @property
     def full_name(self) -> str:
+        """The full name of a named type; of another one, its kind."""
         return f"{self.space}.{self.name}" if self.space else self.name or self.kind
 
     @property
