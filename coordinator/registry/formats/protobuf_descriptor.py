@@ -11,7 +11,9 @@ from typing import Any
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    LABELS,
     MAX_TAG,
+    SCALARS,
     Constant,
     Enum,
     Extend,
@@ -29,13 +31,9 @@ from .protobuf_file import (
 from .protobuf_parser import parse_file, unescaped
 from .protobuf_text import written
 
-_LABELS = {1: "optional", 2: "required", 3: "repeated"}
-_SCALARS = {
-    1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32",
-    8: "bool", 9: "string", 12: "bytes", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
-    17: "sint32", 18: "sint64",
-}  # fmt: skip
-_STRING, _BYTES = 9, 12
+_LABELS = {number: name for name, number in LABELS.items()}
+_SCALARS = {number: name for name, number in SCALARS.items()}
+_STRING, _BYTES = SCALARS["string"], SCALARS["bytes"]
 _NAMED_DEFAULTS = (8, 14)
 
 

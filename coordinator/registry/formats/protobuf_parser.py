@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    LABELS,
     MAX_ENUM,
     MAX_TAG,
     SCALARS,
@@ -40,7 +41,6 @@ from .protobuf_file import (
     Value,
 )
 
-LABELS = ("required", "optional", "repeated")
 _MAX_DEPTH = 100
 
 _TOKEN = re.compile(
@@ -239,7 +239,7 @@ class _Parser:
         if name != "map" or not self._take("<"):
             return name
         key = self._name(dotted=True)
-        if key not in SCALARS - {"float", "double", "bytes"}:
+        if key not in SCALARS.keys() - {"float", "double", "bytes"}:
             raise self._error(f"{key} cannot be the key of a map")
         self._need(",")
         value = self._name(dotted=True)

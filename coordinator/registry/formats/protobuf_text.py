@@ -33,6 +33,7 @@ from .protobuf_file import (
     Range,
     Service,
     Symbol,
+    map_parts,
 )
 from .protobuf_names import Names
 
@@ -161,7 +162,7 @@ class _Writer:
             if map_type is None:
                 return full
             of_type = map_type
-        key, _, value = of_type.removeprefix("map<").removesuffix(">").partition(", ")
+        key, value = map_parts(of_type)
         return f"map<{key}, {value if value in SCALARS else self._resolve(value)}>"
 
     def _resolve(self, name: str) -> str:
