@@ -377,7 +377,7 @@ def _with_references(found: Json, version: SchemaVersion, asked: Asked) -> Json:
 
 def _text(text: str, asked: Asked) -> HttpResponse:
     """A schema as it is, without quotes."""
-    return HttpResponse(HTTPStatus.OK, text.encode("utf-8", "surrogatepass"), asked.content_type)
+    return HttpResponse(HTTPStatus.OK, text.encode(), asked.content_type)
 
 
 class _Resource(NamedTuple):

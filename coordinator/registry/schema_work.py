@@ -352,8 +352,7 @@ def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | 
 
 def digest(schema_type: str, text: str) -> bytes:
     """A digest of a text of a type."""
-    whole = f"{schema_type} {text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(whole, digest_size=16).digest()
+    return hashlib.blake2b(f"{schema_type} {text}".encode(), digest_size=16).digest()
 
 
 def _names_in(text: str) -> set[str]:

@@ -88,7 +88,7 @@ class SchemaVersion:
 
 
 def _fingerprint(schema: Schema) -> bytes:
-    digest = hashlib.md5(schema.text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    digest = hashlib.md5(schema.text.encode(), usedforsecurity=False)
     for reference in schema.references:
         digest.update(reference.name.encode())
         digest.update(reference.subject.encode())
