@@ -115,10 +115,7 @@ class Registration:
         SCHEMA_NOT_FOUND, INVALID_SCHEMA.
         """
         subject = subjects.normalized(subject)
-        names = [subject]
-        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
-            names += [f":{name}:{subject}" for name in sorted(self._state.stored_contexts)]
-        for name in names:
+        for name in self._state.in_contexts(subject):
             if name != subject and not self._state.has_subject(name, deleted=deleted):
                 continue
             found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)

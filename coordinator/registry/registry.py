@@ -65,10 +65,7 @@ class Registry(Registration):
     def version(self, subject: str, number: int, *, deleted: bool = False) -> SchemaVersion:
         """Return a version; -1 is the latest. Raises SUBJECT_NOT_FOUND, VERSION_NOT_FOUND."""
         subject = subjects.normalized(subject)
-        names = [subject]
-        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
-            names += [f":{name}:{subject}" for name in sorted(self.state.stored_contexts)]
-        for name in names:
+        for name in self.state.in_contexts(subject):
             found = self.state.version(name, number, deleted=deleted)
             if found is not None:
                 return found

@@ -220,6 +220,12 @@ class RegistryState:
     def has_subject(self, subject: str, *, deleted: bool) -> bool:
         return subject in self.versions if deleted else bool(self._live_counts.get(subject))
 
+    def in_contexts(self, subject: str) -> list[str]:
+        """Return a subject, and those of its name in all contexts if it is in the default one."""
+        if subjects.parse(subject).context != subjects.DEFAULT_CONTEXT:
+            return [subject]
+        return [subject, *(f":{name}:{subject}" for name in sorted(self.stored_contexts))]
+
     def subjects(
         self, prefix: str = "", *, deleted: bool = False, step: Step = no_step
     ) -> Iterator[str]:
