@@ -277,9 +277,8 @@ class Registration:
 
     def _obsolete(self, added: SchemaVersion) -> Iterable[Record]:
         """Delete older soft-deleted versions with the same id, unless something refers to them."""
-        for version in self._state.versions_of(added.subject, deleted=True):
-            is_older = version.id == added.id and version.version < added.version
-            if not version.deleted or not is_older:
+        for version in self._state.versions_with_id(added.subject, added.id):
+            if not version.deleted or version.version >= added.version:
                 continue
             if not self._state.referrers(version.subject, version.version, deleted=True):
                 yield records.tombstone(records.SchemaKey(version.subject, version.version))

@@ -290,6 +290,11 @@ class RegistryState:
         numbers = by_subject.get(subject)
         return self.versions[subject][numbers[-1]] if numbers else None
 
+    def versions_with_id(self, subject: str, schema_id: int) -> list[SchemaVersion]:
+        """Return a subject's versions with an id, in rising order; soft-deleted ones too."""
+        numbers = self.context_of(subject).versions_by_id.get(schema_id, {}).get(subject, ())
+        return [self.versions[subject][number] for number in numbers]
+
     def by_guid(self, md5: bytes) -> tuple[SchemaVersion, str] | None:
         """Return a version with a fingerprint, and its context."""
         for name in (subjects.DEFAULT_CONTEXT, *sorted(self.stored_contexts)):
