@@ -19,6 +19,7 @@ from .replies import CONTENT_TYPE
 
 _CONTENT_TYPES = (CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json")
 _REQUEST_TYPES = (*_CONTENT_TYPES, "application/octet-stream")
+_MAX_VALUES = 4000  # of a body. To check, compare and store so many takes 10 ms
 
 
 class Asked:
@@ -108,6 +109,7 @@ class Asked:
             raise HttpError(HTTPStatus.BAD_REQUEST, "nested too deeply") from None
         if body is None:
             raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the request has no body")
+        _check_size(body)
         return body
 
     def object(self) -> dict[str, Any]:
@@ -120,6 +122,19 @@ class Asked:
     def _in_context(self, subject: str) -> str:
         has_context = subject.startswith((":.", subjects.ALL_CONTEXTS))
         return subject if has_context else self.context + subject
+
+
+def _check_size(body: Any) -> None:
+    """Raise HttpError if there are too many values: rules, properties, references."""
+    values = [body]
+    for value in values:  # it grows
+        if isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+        if len(values) > _MAX_VALUES:
+            text = f"a body may have {_MAX_VALUES} values here"
+            raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
 def _qualified_context(given: str | None) -> str:

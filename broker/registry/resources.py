@@ -117,7 +117,8 @@ class Resources:
             subject = version.subject
             max_id = await self._service.read(lambda registry: registry.highest_id(subject))
         assert version.id == schema_id
-        return schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        found = schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        return _with_references(found, version, asked)
 
     async def text_of_id(self, asked: Asked) -> HttpResponse:
         _, text = await self._schema_of_id(asked)
@@ -130,20 +131,22 @@ class Resources:
         )
         return version, await self._text_of(version, asked)
 
-    async def subjects_of_id(self, asked: Asked) -> list[str]:
-        return asked.page([version.subject for version in await self._versions_of_id(asked)])
+    async def subjects_of_id(self, asked: Asked) -> HttpResponse:
+        found = asked.page(await self._versions_of_id(asked))
+        return array_response((version.subject for version in found), asked.content_type)
 
-    async def versions_of_id(self, asked: Asked) -> list[Json]:
-        versions = await self._versions_of_id(asked)
-        return asked.page([{"subject": v.subject, "version": v.version} for v in versions])
+    async def versions_of_id(self, asked: Asked) -> HttpResponse:
+        found = asked.page(await self._versions_of_id(asked))
+        places = ({"subject": v.subject, "version": v.version} for v in found)
+        return array_response(places, asked.content_type)
 
     async def _versions_of_id(self, asked: Asked) -> list[SchemaVersion]:
         schema_id, subject = asked.number("id"), asked.asked_subject()
         deleted = asked.flag("deleted")
         try:
-            return await self._service.read(
-                lambda registry: registry.schema_versions(
-                    schema_id, registry.aliased(subject), deleted=deleted
+            return await self._service.read_all(
+                lambda registry, step: registry.schema_versions(
+                    schema_id, registry.aliased(subject), deleted=deleted, step=step
                 )
             )
         except RegistryError as error:
@@ -173,7 +176,7 @@ class Resources:
 
     # -- subjects ----------------------------------------------------------------------------------
 
-    async def subjects(self, asked: Asked) -> list[str]:
+    async def subjects(self, asked: Asked) -> HttpResponse:
         prefix = asked.prefix(subjects.ALL_CONTEXTS)
         deleted, deleted_only = asked.flag("deleted"), asked.flag("deletedOnly")
         found = await self._service.read_all(
@@ -181,7 +184,7 @@ class Resources:
                 prefix, deleted=deleted, deleted_only=deleted_only, step=step
             )
         )
-        return asked.page(found)
+        return array_response(asked.page(found), asked.content_type)
 
     async def look_up(self, asked: Asked) -> Json:
         subject, request = asked.subject, schema_request(asked.body())
@@ -196,8 +199,10 @@ class Resources:
 
     async def delete_subject(self, asked: Asked) -> list[int]:
         subject, permanent = asked.subject, asked.flag("permanent")
-        decision = await self._service.change(
-            lambda registry: registry.delete_subject(registry.aliased(subject), permanent=permanent)
+        decision = await self._service.change_all(
+            lambda registry, step: registry.delete_subject(
+                registry.aliased(subject), permanent=permanent, step=step
+            )
         )
         return decision.reply
 
@@ -243,10 +248,7 @@ class Resources:
     async def get_version(self, asked: Asked) -> Json:
         version = await self._version_of(asked, deleted=asked.flag("deleted"))
         found = {**whole_version(version), "schema": await self._text_of(version, asked)}
-        if asked.text("referenceFormat") == "qualified":
-            for reference in found.get("references", ()):
-                reference["subject"] = subjects.beside(version.subject, reference["subject"])
-        return found
+        return _with_references(found, version, asked)
 
     async def text_of_version(self, asked: Asked) -> HttpResponse:
         version = await self._version_of(asked, deleted=asked.flag("deleted"))
@@ -365,9 +367,17 @@ def _has_rule(version: SchemaVersion, rule_type: str) -> bool:
     return any(rule.get("type") == rule_type for rules in lists for rule in rules)
 
 
+def _with_references(found: Json, version: SchemaVersion, asked: Asked) -> Json:
+    """Return a schema with the contexts of the subjects that it refers to, if that is asked for."""
+    if asked.text("referenceFormat") == "qualified":
+        for reference in found.get("references", ()):
+            reference["subject"] = subjects.beside(version.subject, reference["subject"])
+    return found
+
+
 def _text(text: str, asked: Asked) -> HttpResponse:
     """A schema as it is, without quotes."""
-    return HttpResponse(HTTPStatus.OK, text.encode("utf-8", "surrogatepass"), asked.content_type)
+    return HttpResponse(HTTPStatus.OK, text.encode(), asked.content_type)
 
 
 class _Resource(NamedTuple):

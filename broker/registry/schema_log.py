@@ -1,9 +1,10 @@
 """The topic `_schemas`: what the registry knows is what this log says.
 
 The topic has one partition and is compacted. It is created with the first record that the registry
-writes. Others may write to it too, through Kafka: another registry, or a tool that moves schemas.
-So before the registry decides or answers, it reads what is new (`follow`). A topic that is deleted
-leaves an empty registry, and one that is created again begins with its own records.
+writes. To one that others have created with the policy `delete` nothing is written. Others may
+write to it too, through Kafka: another registry, or a tool that moves schemas. So before the
+registry decides or answers, it reads what is new (`follow`). A topic that is deleted leaves an
+empty registry, and one that is created again begins with its own records.
 
 Records that cannot be understood are left out, with a line in the broker's log. So are the records
 of a batch with a record that would take too long: one that unpacks to more than max.message.bytes,
@@ -25,6 +26,7 @@ from odradek.coordinator.registry.records import UnreadableError
 from odradek.coordinator.registry.registry import Registry
 from odradek.coordinator.registry.schemas import TOPIC
 from odradek.coordinator.registry.state import RegistryState
+from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.batch_header import CorruptRecordError, TooManyRecordsError
 from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -45,7 +47,7 @@ class SchemaLog:
     """The log and the registry that follows it. `registry` is replaced when the topic is.
 
     Only one `follow` or `append` may run at a time. What reads the state in slices must not run
-    meanwhile.
+    meanwhile: records are replayed in slices, too.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -73,26 +75,39 @@ class SchemaLog:
                 await self._replay_some(log)
         self.is_whole = True
 
-    async def append(self, made: Sequence[records.Record]) -> None:
-        """Append records and replay them. Raises ApiError."""
-        await self._create_topic()
-        await self.follow()
-        for first in range(0, len(made), MOST_AT_ONCE):
-            await self._append(made[first : first + MOST_AT_ONCE])
+    async def append(self, made: Sequence[records.Record]) -> bool:
+        """Append records and replay them.
 
-    async def _append(self, made: Sequence[records.Record]) -> None:
-        now_ms = self._broker.clock.now_ms()
-        stored = [Record(record.key, record.value, now_ms) for record in made]
-        # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others are
-        # served in between.
-        await asyncio.sleep(0)
+        Returns False, and has appended nothing, if this registry did not know all records of the
+        log: the decision that made these must be made again. Raises ApiError.
+        """
+        if made:
+            await self._create_topic()
+            self._check_policy()
+        for first in range(0, len(made), MOST_AT_ONCE):
+            now_ms = self._broker.clock.now_ms()
+            part = made[first : first + MOST_AT_ONCE]
+            stored = [Record(record.key, record.value, now_ms) for record in part]
+            # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others
+            # are served in between.
+            await asyncio.sleep(0)
+            if first == 0 and not self.is_current:
+                return False
+            await self._append(stored)
+        return True
+
+    async def _append(self, stored: Sequence[Record]) -> None:
         base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
-        await asyncio.sleep(0)
         if base_offset != self._next_offset:  # others have written
             await self.follow()
             return
-        for record in stored:
-            self._replay(record)
+
+        async def replay(slices: Slices) -> None:
+            for record in stored:
+                slices.step()
+                self._replay(record, slices.step)
+
+        await self._broker.turns.slices.run(replay)
         self._next_offset += len(stored)
 
     # -- the topic ---------------------------------------------------------------------------------
@@ -115,6 +130,13 @@ class SchemaLog:
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 raise result
+
+    def _check_policy(self) -> None:
+        """Raise ApiError if old schemas would be deleted. Confluent's registry does not start."""
+        log = self._find()
+        if log is not None and log.config.delete:
+            text = f"the topic {TOPIC} deletes old schemas; its cleanup.policy must be compact"
+            raise ApiError(ErrorCode.INVALID_CONFIG, text)
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -147,7 +169,7 @@ class SchemaLog:
                     for record in await self._records(batch, max_record_bytes, slices):
                         slices.step()
                         if record.offset >= self._next_offset:
-                            self._replay(record)
+                            self._replay(record, slices.step)
                 except TooManyRecordsError as error:
                     logger.warning(
                         "the records of %s from offset %d to %d are ignored: %s",
@@ -169,11 +191,11 @@ class SchemaLog:
                 raise TooManyRecordsError(text)
         return read_payload(content, batch.header)
 
-    def _replay(self, record: Record) -> None:
+    def _replay(self, record: Record, step: Step) -> None:
         if record.key is None:
             return
         try:
-            self.registry.state.replay(record.key, record.value, record.timestamp_ms)
+            self.registry.state.replay(record.key, record.value, record.timestamp_ms, step=step)
         except UnreadableError as error:
             logger.warning(
                 "the record of %s at offset %d is ignored: %s", TOPIC, record.offset, error

@@ -83,26 +83,24 @@ class RegistryService:
         """Store what `decide` decides, and return it."""
 
         async def now(done: Done) -> Decision[T]:
-            await self._log.follow()
-            decision = self._decide(decide, done)
-            return await self._append(decision)
+            return self._decide(decide, done)
 
-        return await self._with_work(lambda done: self._alone(partial(now, done)), client)
+        def change(done: Done) -> Awaitable[Decision[T]]:
+            return self._alone(partial(self._changed, partial(now, done)))
+
+        return await self._with_work(change, client)
 
     async def change_all(self, decide: AskAll[Decision[T]]) -> Decision[T]:
         """As `change`; `decide` goes through all subjects."""
 
-        async def now() -> Decision[T]:
-            while True:
-                await self._log.follow()
-                decision = await self._in_slices(decide)
-                if self._log.is_current:  # else others have written meanwhile
-                    return await self._append(decision)
-
-        return await self._alone(now)
+        return await self._alone(partial(self._changed, partial(self._in_slices, decide)))
 
     def _is_current(self) -> bool:
-        """Whether requests may be answered now. While there is a change, what is known counts."""
+        """Whether requests may be answered now, without reading the log.
+
+        While somebody has the lock, who reads is answered by what is known: it would wait for each
+        change otherwise.
+        """
         try:
             return (self._log.is_whole and self._lock.locked()) or self._log.is_current
         except ApiError as error:
@@ -157,10 +155,13 @@ class RegistryService:
             except (RegistryError, NotDoneError) as error:
                 return error
 
-    async def _append(self, decision: Decision[T]) -> Decision[T]:
-        if decision.records:
-            await self._log.append(decision.records)
-        return decision
+    async def _changed(self, decide: Callable[[], Awaitable[Decision[T]]]) -> Decision[T]:
+        """Decide, until nobody else has written between the decision and the append."""
+        while True:
+            await self._log.follow()
+            decision = await decide()
+            if await self._log.append(decision.records):
+                return decision
 
 
 def _store_error(error: ApiError) -> RegistryError:

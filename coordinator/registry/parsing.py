@@ -5,12 +5,17 @@ from dataclasses import dataclass, replace
 
 from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
+from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
-from .schema_work import Form, SchemaWork, digest
-from .schemas import Reference, Schema, SchemaVersion
+from .schema_work import Equivalences, Form, SchemaWork, digest
+from .schemas import AVRO, Reference, Schema, SchemaVersion
 from .state import RegistryState
 
-_MAX_REFERENCES = 1000
+_MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
+_MAX_DEPTH = 100
+# Stored schemas that are parsed together: so many, and about so many letters.
+_MOST_AT_ONCE = 500
+_LETTERS_AT_ONCE = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +40,20 @@ class SchemaParser:
     ) -> ParsedRequest:
         """Parse a request's schema, and give it the text by which it is stored.
 
-        `is_new`: as new schemas are. Raises INVALID_SCHEMA, NotDoneError.
+        `is_new`: as new schemas are. JSON Schema and Protobuf are always checked as if they were,
+        but nothing is checked or normalized when schemas are imported. Raises INVALID_SCHEMA,
+        NotDoneError.
         """
+        if self._state.mode_in_scope(subject).is_import:
+            is_new = normalize = is_checked = checks_fields = False
+        else:
+            is_checked = is_new or request.schema_type != AVRO
+            checks_fields = bool(self._state.config_in_scope(subject).get("validateFields"))
         try:
             references, texts = self._resolved(subject, request.references, deleted=not is_new)
-            form = Form(request.schema_type, request.text, texts, is_new, normalize)
+            form = Form(
+                request.schema_type, request.text, texts, is_checked, normalize, checks_fields
+            )
             described = self._work.describe(form)
         except InvalidSchemaError as error:
             raise _invalid_by_type(request, str(error)) from None
@@ -55,7 +69,10 @@ class SchemaParser:
         return ParsedRequest(schema=schema, form=form, equivalence=described.equivalence)
 
     def form_of(self, version: SchemaVersion) -> Form:
-        """A stored version; soft-deleted versions may be referred to. Raises InvalidSchemaError."""
+        """Return a stored version with the texts of what it refers to, which may be soft-deleted.
+
+        Raises InvalidSchemaError.
+        """
         schema = version.schema
         _, texts = self._resolved(version.subject, schema.references, deleted=True)
         return Form(schema.schema_type, schema.text, texts)
@@ -67,24 +84,46 @@ class SchemaParser:
 
         Linear in the versions: 0.1 µs for each that is known.
         """
-        known = self._equivalences.get
-        return [
-            version
-            for version in reversed(versions)
-            if (known(version.schema.md5) or self._equivalence(version)) == equivalence
-        ]
+        known = self._equivalences
+        while unknown := [version for version in versions if version.schema.md5 not in known]:
+            self._learn(unknown)
+        return [v for v in reversed(versions) if known[v.schema.md5] == equivalence]
 
-    def _equivalence(self, version: SchemaVersion) -> bytes:
-        """Return the digest of a stored version, see schema_work.Description.
+    def _learn(self, versions: Sequence[SchemaVersion]) -> None:
+        """Find the digests of the first stored versions.
 
-        A text that cannot be parsed is like itself only. Raises NotDoneError.
+        Some are parsed together, so that a decision is made again once for all of them. A text that
+        cannot be parsed is like itself only. Raises NotDoneError.
         """
+        forms: list[tuple[SchemaVersion, Form]] = []
+        letters = 0
+        for version in versions[:_MOST_AT_ONCE]:
+            if letters > _LETTERS_AT_ONCE:
+                break
+            forms.append((version, self._form_of_any(version)))
+            letters += forms[-1][1].letters
+        found = self._digests([form for _, form in forms])
+        for (version, _), equivalence in zip(forms, found, strict=True):
+            self._equivalences[version.schema.md5] = equivalence
+
+    def _form_of_any(self, version: SchemaVersion) -> Form:
+        """A stored version, without its references if they are not all there."""
         try:
-            found = self._work.describe(self.form_of(version)).equivalence
+            return self.form_of(version)
         except InvalidSchemaError:
-            found = digest(version.schema.schema_type, version.schema.text)
-        self._equivalences[version.schema.md5] = found
-        return found
+            return Form(version.schema.schema_type, version.schema.text)
+
+    def _digests(self, forms: Sequence[Form]) -> list[bytes]:
+        try:
+            return self._work.result(Equivalences(tuple(forms)))
+        except InvalidSchemaError:  # one of them is too complicated
+            return [self._digest(form) for form in forms]
+
+    def _digest(self, form: Form) -> bytes:
+        try:
+            return self._work.describe(form).equivalence
+        except InvalidSchemaError:
+            return digest(form.schema_type, form.text)
 
     def keep_equivalence(self, parsed: ParsedRequest) -> None:
         """Keep the digest of a schema that becomes a version, so that it is not parsed for it."""
@@ -100,10 +139,14 @@ class SchemaParser:
         `deleted`: soft-deleted versions may be referred to. Raises InvalidSchemaError.
         """
         texts: dict[str, str] = {}
-        own = tuple(
-            replace(reference, version=self._resolve(subject, reference, texts, set(), deleted))
-            for reference in references
-        )
+        try:
+            with limited(_MAX_REFERENCES):
+                own = tuple(
+                    replace(each, version=self._resolve(subject, each, texts, set(), deleted))
+                    for each in references
+                )
+        except TooManyStepsError:
+            raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references") from None
         return own, tuple(texts.items())
 
     def _resolve(
@@ -115,6 +158,7 @@ class SchemaParser:
         deleted: bool,
     ) -> int:
         """Add a reference's text, after those that it needs; return its version."""
+        spend()
         owner = subjects.beside(subject, reference.subject)
         found = self._state.version(owner, reference.version, deleted=deleted)
         if found is None:
@@ -123,8 +167,8 @@ class SchemaParser:
             )
         place = (found.subject, found.version)
         if reference.name not in texts and place not in above:
-            if len(texts) >= _MAX_REFERENCES:
-                raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references")
+            if len(above) >= _MAX_DEPTH:
+                raise InvalidSchemaError(f"references to references, more than {_MAX_DEPTH} deep")
             for needed in found.schema.references:
                 self._resolve(found.subject, needed, texts, {*above, place}, deleted)
             texts.setdefault(reference.name, found.schema.text)

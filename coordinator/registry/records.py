@@ -189,10 +189,6 @@ def context_record(context: str) -> Record:
     return Record(ContextKey(context).encode(), _bytes(value))
 
 
-def noop_record() -> Record:
-    return Record(NoopKey().encode(), None)
-
-
 def tombstone(key: Key) -> Record:
     return Record(key.encode(), None)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from . import records, subjects
-from .compatibility import check_of
+from .compatibility import check_of, reserved_check_of
 from .errors import (
     InvalidSchemaError,
     incompatible,
@@ -115,10 +115,7 @@ class Registration:
         SCHEMA_NOT_FOUND, INVALID_SCHEMA.
         """
         subject = subjects.normalized(subject)
-        names = [subject]
-        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
-            names += [f":{name}:{subject}" for name in sorted(self._state.stored_contexts)]
-        for name in names:
+        for name in self._state.in_contexts(subject):
             if name != subject and not self._state.has_subject(name, deleted=deleted):
                 continue
             found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
@@ -162,10 +159,7 @@ class Registration:
     ) -> ParsedRequest:
         if not request.text.strip():
             raise invalid_schema("Empty schema")
-        is_import = self._state.mode_in_scope(subject).is_import
-        return self._parser.parse_request(
-            subject, request, is_new=is_new and not is_import, normalize=normalize and not is_import
-        )
+        return self._parser.parse_request(subject, request, is_new=is_new, normalize=normalize)
 
     def _check_mode(self, subject: str, request: SchemaRequest) -> Mode:
         mode = self._state.mode_in_scope(subject)
@@ -191,22 +185,29 @@ class Registration:
         if found is None:
             return None
         if request.version == 0 or latest_only:
-            return found if request.id < 0 or request.id == found.id else None
-        if found.id != request.id or found.version == request.version:
-            return found if found.id == request.id else None
+            return found if request.id in (-1, found.id) else None
+        if found.id != request.id:
+            return None
+        if found.version == request.version:
+            return found
+        # Imports may have stored the same schema as several versions.
         other = self._state.version(subject, request.version)
         return other if other is not None and other.schema.md5 == found.schema.md5 else None
 
     def _same(
         self, subject: str, request: SchemaRequest, parsed: ParsedRequest
     ) -> tuple[SchemaVersion | None, int]:
-        """Return the version that has the schema; or none, and its id (-1: a new one)."""
+        """Return the version that has the schema, and its id.
+
+        If the subject has none, the id is that of the request, or of the schema in other subjects;
+        -1 if it needs a new one. A request for a certain version makes a new version.
+        """
         schema_id = request.id
-        known = self._state.id_and_versions(subject, parsed.schema)
+        known = self._state.id_and_version(subject, parsed.schema)
         if known is not None and schema_id in (-1, known[0]):
-            schema_id, numbers = known
-            if request.version == 0 and subject in numbers:
-                found = self._state.version(subject, numbers[subject])
+            schema_id, number = known
+            if request.version == 0 and number is not None:
+                found = self._state.version(subject, number)
                 if found is not None:
                     return found, schema_id
         if request.version == 0:
@@ -225,12 +226,21 @@ class Registration:
     def _reasons(
         self, parsed: ParsedRequest, previous: list[SchemaVersion], config: Json
     ) -> list[str]:
-        metadata = parsed.schema.metadata
+        form, metadata = parsed.form, parsed.schema.metadata
+        reasons: list[str] = []
         try:
-            check = check_of(parsed.form, metadata, previous, config, self._parser.form_of)
-            return [] if check is None else self.work.result(check)
+            for check in (
+                reserved_check_of(form, metadata, previous, config),
+                check_of(form, metadata, previous, config, self._parser.form_of),
+            ):
+                reasons += [] if check is None else self.work.result(check)
         except InvalidSchemaError as error:
             raise invalid_schema(f"a version of the subject cannot be compared: {error}") from None
+        if reasons:
+            validates = "true" if config.get("validateFields") else "false"
+            level = config["compatibilityLevel"]
+            reasons.append(f"{{validateFields: '{validates}', compatibility: '{level}'}}")
+        return reasons
 
     def _added(
         self, subject: str, request: SchemaRequest, schema: Schema, schema_id: int, mode: Mode
@@ -267,9 +277,8 @@ class Registration:
 
     def _obsolete(self, added: SchemaVersion) -> Iterable[Record]:
         """Delete older soft-deleted versions with the same id, unless something refers to them."""
-        for version in self._state.versions_of(added.subject, deleted=True):
-            is_older = version.id == added.id and version.version < added.version
-            if not version.deleted or not is_older:
+        for version in self._state.versions_with_id(added.subject, added.id):
+            if not version.deleted or version.version >= added.version:
                 continue
             if not self._state.referrers(version.subject, version.version, deleted=True):
                 yield records.tombstone(records.SchemaKey(version.subject, version.version))
@@ -304,9 +313,9 @@ class Registration:
         if latest_only:
             latest = self._state.latest(subject)
             return next(self._alike(parsed, [] if latest is None else [latest]), None)
-        known = self._state.id_and_versions(subject, parsed.schema)
-        if known is not None and subject in known[1]:
-            found = self._state.version(subject, known[1][subject], deleted=deleted)
+        known = self._state.id_and_version(subject, parsed.schema)
+        if known is not None and known[1] is not None:
+            found = self._state.version(subject, known[1], deleted=deleted)
             if found is not None:
                 return found
         return next(self._alike(parsed, self._state.versions_of(subject, deleted=deleted)), None)

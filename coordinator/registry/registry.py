@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from . import errors, records, subjects
 from .records import ConfigKey, ContextKey, ModeKey, Record, SchemaKey
@@ -65,10 +65,7 @@ class Registry(Registration):
     def version(self, subject: str, number: int, *, deleted: bool = False) -> SchemaVersion:
         """Return a version; -1 is the latest. Raises SUBJECT_NOT_FOUND, VERSION_NOT_FOUND."""
         subject = subjects.normalized(subject)
-        names = [subject]
-        if subjects.parse(subject).context == subjects.DEFAULT_CONTEXT:
-            names += [f":{name}:{subject}" for name in sorted(self.state.stored_contexts)]
-        for name in names:
+        for name in self.state.in_contexts(subject):
             found = self.state.version(name, number, deleted=deleted)
             if found is not None:
                 return found
@@ -94,15 +91,19 @@ class Registry(Registration):
         return found[0]
 
     def schema_versions(
-        self, schema_id: int, subject: str = "", *, deleted: bool = False
+        self, schema_id: int, subject: str = "", *, deleted: bool = False, step: Step = no_step
     ) -> list[SchemaVersion]:
-        """List the newest version of each subject that has an id. Raises SCHEMA_NOT_FOUND."""
+        """List the newest version of each subject that has an id. Raises SCHEMA_NOT_FOUND.
+
+        Linear in the number of these subjects.
+        """
         named = self.schema(schema_id, subject)
         of_id = self.state.context_of(named.subject).versions_by_id[schema_id]
-        versions = [
-            self.state.version(name, number, deleted=deleted) for name, number in of_id.items()
+        return [
+            version
+            for name in stepping(list(of_id), step)
+            if (version := self.state.version(name, of_id[name][-1], deleted=deleted)) is not None
         ]
-        return [version for version in versions if version is not None]
 
     def referenced_by(self, subject: str, number: int, *, deleted: bool = False) -> list[int]:
         """Return the ids of the schemas that refer to a version, sorted.
@@ -205,7 +206,9 @@ class Registry(Registration):
                 made += self._settings_tombstones(subject)
         return Decision(version.version, self.state.stored(made))
 
-    def delete_subject(self, subject: str, *, permanent: bool = False) -> Decision[list[int]]:
+    def delete_subject(
+        self, subject: str, *, permanent: bool = False, step: Step = no_step
+    ) -> Decision[list[int]]:
         """Soft-delete all versions of a subject, or delete them for good once they are.
 
         The reply has their numbers. Raises SUBJECT_NOT_FOUND, SUBJECT_SOFT_DELETED,
@@ -218,7 +221,7 @@ class Registry(Registration):
             raise errors.subject_soft_deleted(subject)
         self._check_writable(subject)
         versions = self.state.versions_of(subject, deleted=permanent)
-        for version in versions:
+        for version in stepping(versions, step):
             referrers = self.state.referrers(subject, version.version, deleted=permanent)
             if any(referrer.subject != subject for referrer in referrers):
                 raise errors.reference_exists(subject, version.version)
@@ -227,11 +230,12 @@ class Registry(Registration):
         numbers = [version.version for version in versions]
         if permanent:
             # In falling order, because a version may refer to an older one of its subject.
-            keys = [SchemaKey(subject, number) for number in reversed(numbers)]
-            made = [*map(records.tombstone, keys), *self._settings_tombstones(subject)]
+            keys = (SchemaKey(subject, number) for number in reversed(numbers))
+            made = [records.tombstone(key) for key in stepping(keys, step)]
+            made += self._settings_tombstones(subject)
         else:
             made = [records.delete_subject_record(subject, numbers[-1])]
-        return Decision(numbers, self.state.stored(made))
+        return Decision(numbers, self.state.stored(made, step))
 
     def _check_writable(self, subject: str | None) -> None:
         if self.state.mode_in_scope(subject).is_read_only:
@@ -329,7 +333,7 @@ class Registry(Registration):
             made.append(records.tombstone(ModeKey(key)))
         else:
             made.append(records.mode_record(key, mode))
-        return Decision(name, self.state.stored(made))
+        return Decision(name, self.state.stored(made, step))
 
     def _cleared(self, selection: str | None, step: Step) -> list[Record]:
         """Make the records that delete what is soft-deleted, before an import."""
@@ -337,7 +341,7 @@ class Registry(Registration):
             raise errors.not_permitted("Cannot import since found existing subjects")
         made = []
         for subject in self.state.selected_subjects(selection, deleted=True, step=step):
-            for version in self.state.versions_of(subject, deleted=True):
+            for version in stepping(self.state.versions_of(subject, deleted=True), step):
                 if self.state.referrers(subject, version.version, deleted=True):
                     raise errors.reference_exists(subject, version.version)
                 made.append(records.tombstone(SchemaKey(subject, version.version)))

@@ -45,12 +45,12 @@ def schema_request(body: Any) -> SchemaRequest:
         raise invalid_schema("schema and schemaType are strings")
     return SchemaRequest(
         text=text,
-        schema_type=schema_type.upper(),
+        schema_type=schema_type,
         references=_references(body.get("references")),
         metadata=stored_metadata(body.get("metadata")),
         rule_set=stored_rule_set(body.get("ruleSet")),
         version=_integer(body, "version", 0),
-        id=_integer(body, "id", -1),
+        id=max(_integer(body, "id", -1), -1),
     )
 
 

@@ -9,20 +9,25 @@ Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
 """
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from .errors import InvalidSchemaError
 from .formats import Parsed, compatibility, formatted, parse
-from .formats.effort import TooManyStepsError, limited
+from .formats.effort import TooManyStepsError, first, limited
 from .schemas import AVRO
 from .settings import Level
+
+logger = logging.getLogger("odradek.registry")
 
 # Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
 # milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
+_LETTERS_OF_ONE = 100  # what each of many schemas counts, too
 _SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
 _MOST_STEPS = 1_000_000
@@ -44,7 +49,7 @@ class Form(NamedTuple):
     """A schema to parse: its text, the names and texts of what it refers to, and how it is parsed.
 
     `is_new`: more is checked than for a stored schema. `is_normalized`: without what has no
-    meaning.
+    meaning. `checks_fields`: a configuration has `validateFields`.
     """
 
     schema_type: str
@@ -52,6 +57,7 @@ class Form(NamedTuple):
     references: tuple[tuple[str, str], ...] = ()
     is_new: bool = False
     is_normalized: bool = False
+    checks_fields: bool = False
 
     @property
     def letters(self) -> int:
@@ -61,6 +67,8 @@ class Form(NamedTuple):
     def parsed(self) -> Parsed:
         """Raises InvalidSchemaError."""
         found = parse(self.schema_type, self.text, dict(self.references), is_new=self.is_new)
+        if self.checks_fields:
+            found.check_fields()
         return found.normalized() if self.is_normalized else found
 
 
@@ -107,6 +115,26 @@ class Describe(NamedTuple):
         return Description(text, digest(self.form.schema_type, alike))
 
 
+class Equivalences(NamedTuple):
+    """Parse stored schemas for their digests. What cannot be parsed is like its own text only."""
+
+    forms: tuple[Form, ...]
+
+    @property
+    def letters(self) -> int:
+        return sum(form.letters + _LETTERS_OF_ONE for form in self.forms)
+
+    def run(self, parse: Parse) -> list[bytes]:
+        return [self._of(form, parse) for form in self.forms]
+
+    @staticmethod
+    def _of(form: Form, parse: Parse) -> bytes:
+        try:
+            return Describe(form).run(parse).equivalence
+        except InvalidSchemaError:
+            return digest(form.schema_type, form.text)
+
+
 class Validate(NamedTuple):
     """Check a new schema, whose description is known: it is that of a stored one."""
 
@@ -134,6 +162,34 @@ class Format(NamedTuple):
         return formatted(self.form.schema_type, parse(self.form), self.name)
 
 
+class Reserved(NamedTuple):
+    """Check the fields that metadata reserve, `a, b`: a new schema keeps them and has none of them.
+
+    The result are reasons against it. `before` are those of the version before.
+    """
+
+    form: Form
+    fields: str
+    before: str
+
+    @property
+    def letters(self) -> int:
+        return self.form.letters + len(self.fields) + len(self.before)
+
+    def run(self, parse: Parse) -> list[str]:
+        fields, before = _names_in(self.fields), _names_in(self.before)
+        removed = (
+            f"The new schema has reserved field {name} removed from its metadata which is present"
+            " in the old schema's metadata."
+            for name in sorted(before - fields)
+        )
+        conflicts = (
+            f"The new schema has field that conflicts with the reserved field {name}."
+            for name in sorted(fields.intersection(parse(self.form).field_names()))
+        )
+        return first(chain(removed, conflicts))
+
+
 class OldVersion(NamedTuple):
     """A version with which a new schema is compared."""
 
@@ -153,7 +209,6 @@ class Check(NamedTuple):
     versions: tuple[OldVersion, ...]
     level: Level
     is_lenient: bool = False
-    validates_fields: bool = False
 
     @property
     def letters(self) -> int:
@@ -163,9 +218,7 @@ class Check(NamedTuple):
         for version in reversed(self.versions):
             reasons = self._reasons(version, parse)
             if reasons:
-                validates = "true" if self.validates_fields else "false"
-                last = f"{{validateFields: '{validates}', compatibility: '{self.level}'}}"
-                return [*reasons, last]
+                return reasons
         return []
 
     def _reasons(self, version: OldVersion, parse: Parse) -> list[str]:
@@ -181,7 +234,7 @@ class Check(NamedTuple):
             found = compatibility(schema_type, new, old, lenient=lenient)
             reasons += [_named(reason, "new", "old") for reason in found]
             if not found and self.level.startswith("FULL"):
-                return reasons
+                return reasons  # Confluent's registry does not describe the version then
         return [*reasons, *_described(version)] if reasons else []
 
 
@@ -243,7 +296,7 @@ class SchemaWork:
         """Raises InvalidSchemaError, NotDoneError."""
         found = self._described.get(form)
         if found is None:
-            as_stored = self._described.get(form._replace(is_new=False))
+            as_stored = self._described.get(form._replace(is_new=False, checks_fields=False))
             if as_stored is None:
                 found = self.result(Describe(form))
             else:
@@ -292,12 +345,18 @@ def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | 
         if steps < most:
             raise
         return Invalid(TOO_COMPLICATED)
+    except Exception as error:  # the root of work on texts that clients may choose
+        logger.exception("a schema could not be read")
+        return Invalid(f"it cannot be read: {type(error).__name__}: {error}")
 
 
 def digest(schema_type: str, text: str) -> bytes:
     """A digest of a text of a type."""
-    whole = f"{schema_type} {text}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(whole, digest_size=16).digest()
+    return hashlib.blake2b(f"{schema_type} {text}".encode(), digest_size=16).digest()
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for part in text.split(",") if (name := part.strip())}
 
 
 def _named(reason: str, reader: str, writer: str) -> str:

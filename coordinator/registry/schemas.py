@@ -88,7 +88,7 @@ class SchemaVersion:
 
 
 def _fingerprint(schema: Schema) -> bytes:
-    digest = hashlib.md5(schema.text.encode("utf-8", "surrogatepass"), usedforsecurity=False)
+    digest = hashlib.md5(schema.text.encode(), usedforsecurity=False)
     for reference in schema.references:
         digest.update(reference.name.encode())
         digest.update(reference.subject.encode())
@@ -173,11 +173,13 @@ def stored_rule_set(rule_set: Any) -> Json | None:
 
 def _stored_rules(rules: Iterable[shapes.Rule], kind: str) -> list[Json]:
     stored: list[Json] = []
+    names: set[str] = set()
     for rule in rules:
         if not _RULE_NAME.fullmatch(rule.name):
             raise invalid_rule_set(f"Illegal rule name: {rule.name}")
-        if any(other["name"] == rule.name for other in stored):
+        if rule.name in names:
             raise invalid_rule_set(f"Found rule with duplicate name '{rule.name}'")
+        names.add(rule.name)
         if not rule.type:
             raise invalid_rule_set("Missing rule type")
         _check_modes(rule, kind)

@@ -43,8 +43,9 @@ class Context:
     def __init__(self) -> None:
         self.highest_id = 0
         self.id_by_md5: dict[bytes, int] = {}
-        # Of an id: the newest version with it in each subject, in the order of registration.
-        self.versions_by_id: dict[int, dict[str, int]] = {}
+        # Of an id: the versions with it in each subject, in rising order; the subjects in the order
+        # of registration.
+        self.versions_by_id: dict[int, dict[str, list[int]]] = {}
 
 
 class RegistryState:
@@ -66,20 +67,29 @@ class RegistryState:
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def replay(self, key: bytes, value: bytes | None, stored_ms: int | None = None) -> None:
+    def replay(
+        self,
+        key: bytes,
+        value: bytes | None,
+        stored_ms: int | None = None,
+        *,
+        step: Step = no_step,
+    ) -> None:
         """Apply one record of the log. Raises UnreadableError, and then nothing has changed.
 
         `stored_ms` is the time of the record. All that may be unreadable is read before a change.
+        A record that is about all versions of a subject, or about all subjects, takes a step for
+        each: who reads meanwhile sees some of the versions deleted.
         """
         decoded = records.decode_key(key)
-        self._apply(decoded, value, stored_ms)
+        self._apply(decoded, value, stored_ms, step)
         if key != decoded.encode():
             if value is not None:
                 self._other_spellings.setdefault(decoded, set()).add(key)
             elif decoded in self._other_spellings:
                 self._other_spellings[decoded].discard(key)
 
-    def _apply(self, key: Key, value: bytes | None, stored_ms: int | None) -> None:
+    def _apply(self, key: Key, value: bytes | None, stored_ms: int | None, step: Step) -> None:
         match key:
             case SchemaKey():
                 version = None if value is None else records.decode_schema(key, value, stored_ms)
@@ -95,12 +105,11 @@ class RegistryState:
                 else:
                     self.modes[subject] = records.decode_mode(value)
             case DeleteSubjectKey(str(subject)) if value is not None:
-                self._soft_delete(subject, records.decode_deleted_version(value))
+                self._soft_delete(subject, records.decode_deleted_version(value), step)
             case ClearSubjectKey(selection) if value is not None:
-                for subject in [
-                    name for name in self.versions if subjects.selects(selection, name)
-                ]:
-                    self._drop_deleted(subject)
+                for subject in stepping(list(self._names), step):
+                    if subjects.selects(selection, subject):
+                        self._drop_deleted(subject, step)
             case ContextKey(context):
                 if value is None:
                     self.stored_contexts.discard(context)
@@ -111,16 +120,18 @@ class RegistryState:
         old = self.versions.get(key.subject, {}).get(key.version)
         if version is not None and self._has_other_schema(version):
             raise UnreadableError(f"id {version.id} of {key} is that of another schema")
-        if old is not None:
-            self._forget(old)
         if version is None:
+            if old is not None:
+                self._forget(old)
             return
+        if old is not None:
+            self._forget_uses(old)
         if key.subject not in self.versions:
             insort(self._names, key.subject)
         of_subject = self.versions.setdefault(key.subject, {})
-        is_last = not of_subject or next(reversed(of_subject)) < key.version
+        is_in_order = old is not None or not of_subject or next(reversed(of_subject)) < key.version
         of_subject[key.version] = version
-        if not is_last:
+        if not is_in_order:
             self.versions[key.subject] = dict(sorted(of_subject.items()))
         if not version.deleted:
             self._live_counts[key.subject] = self._live_counts.get(key.subject, 0) + 1
@@ -128,7 +139,7 @@ class RegistryState:
         context.highest_id = max(context.highest_id, version.id)
         context.id_by_md5[version.schema.md5] = version.id
         by_subject = context.versions_by_id.setdefault(version.id, {})
-        by_subject[key.subject] = max(key.version, by_subject.get(key.subject, 0))
+        insort(by_subject.setdefault(key.subject, []), key.version)
         for referred in _referred(version):
             self._referrers.setdefault(referred, set()).add(key)
 
@@ -138,12 +149,17 @@ class RegistryState:
         return known is not None and known.schema.text != version.schema.text
 
     def _forget(self, version: SchemaVersion) -> None:
-        subject, number = version.subject, version.version
+        subject = version.subject
+        self._forget_uses(version)
         of_subject = self.versions[subject]
-        del of_subject[number]
+        del of_subject[version.version]
         if not of_subject:
             del self.versions[subject]
             del self._names[bisect_left(self._names, subject)]
+
+    def _forget_uses(self, version: SchemaVersion) -> None:
+        """Forget what is known of a version besides its place in its subject."""
+        subject, number = version.subject, version.version
         if not version.deleted:
             self._live_counts[subject] -= 1
         key = SchemaKey(subject, number)
@@ -153,26 +169,26 @@ class RegistryState:
             if not referrers:
                 self._referrers.pop(referred, None)
         context = self.context_of(subject)
-        by_subject = context.versions_by_id.get(version.id, {})
-        if by_subject.get(subject) == number:
-            others = [v.version for v in of_subject.values() if v.id == version.id]
-            if others:
-                by_subject[subject] = max(others)
-            else:
-                del by_subject[subject]
-        if not by_subject and context.versions_by_id.pop(version.id, None) is not None:
+        by_subject = context.versions_by_id[version.id]
+        by_subject[subject].remove(number)
+        if not by_subject[subject]:
+            del by_subject[subject]
+        if not by_subject:
+            del context.versions_by_id[version.id]
             context.id_by_md5.pop(version.schema.md5, None)
 
-    def _soft_delete(self, subject: str, last_version: int) -> None:
-        for number, version in list(self.versions.get(subject, {}).items()):
-            if number <= last_version and not version.deleted:
-                self.versions[subject][number] = version.as_deleted()
+    def _soft_delete(self, subject: str, last_version: int, step: Step) -> None:
+        of_subject = self.versions.get(subject, {})
+        for number in stepping(list(of_subject), step):
+            if number <= last_version and not of_subject[number].deleted:
+                of_subject[number] = of_subject[number].as_deleted()
                 self._live_counts[subject] -= 1
 
-    def _drop_deleted(self, subject: str) -> None:
-        for version in list(self.versions[subject].values()):
-            if version.deleted:
-                self._forget(version)
+    def _drop_deleted(self, subject: str, step: Step) -> None:
+        of_subject = self.versions[subject]
+        for number in stepping(list(of_subject), step):
+            if of_subject[number].deleted:
+                self._forget(of_subject[number])
 
     # -- subjects and versions ---------------------------------------------------------------------
 
@@ -203,6 +219,12 @@ class RegistryState:
 
     def has_subject(self, subject: str, *, deleted: bool) -> bool:
         return subject in self.versions if deleted else bool(self._live_counts.get(subject))
+
+    def in_contexts(self, subject: str) -> list[str]:
+        """Return a subject, and those of its name in all contexts if it is in the default one."""
+        if subjects.parse(subject).context != subjects.DEFAULT_CONTEXT:
+            return [subject]
+        return [subject, *(f":{name}:{subject}" for name in sorted(self.stored_contexts))]
 
     def subjects(
         self, prefix: str = "", *, deleted: bool = False, step: Step = no_step
@@ -265,8 +287,13 @@ class RegistryState:
         if not by_subject:
             return None
         subject = wanted.qualified if wanted.name else next(iter(by_subject))
-        number = by_subject.get(subject)
-        return None if number is None else self.versions[subject][number]
+        numbers = by_subject.get(subject)
+        return self.versions[subject][numbers[-1]] if numbers else None
+
+    def versions_with_id(self, subject: str, schema_id: int) -> list[SchemaVersion]:
+        """Return a subject's versions with an id, in rising order; soft-deleted ones too."""
+        numbers = self.context_of(subject).versions_by_id.get(schema_id, {}).get(subject, ())
+        return [self.versions[subject][number] for number in numbers]
 
     def by_guid(self, md5: bytes) -> tuple[SchemaVersion, str] | None:
         """Return a version with a fingerprint, and its context."""
@@ -279,12 +306,15 @@ class RegistryState:
                     return found, name
         return None
 
-    def id_and_versions(self, subject: str, schema: Schema) -> tuple[int, dict[str, int]] | None:
-        """Return the id that a schema has in a subject's context, and its newest versions."""
+    def id_and_version(self, subject: str, schema: Schema) -> tuple[int, int | None] | None:
+        """Return the id that a schema has in a subject's context, and its newest version in it."""
         context = self.context_of(subject)
         schema_id = context.id_by_md5.get(schema.md5)
         by_subject = None if schema_id is None else context.versions_by_id.get(schema_id)
-        return (schema_id, by_subject) if schema_id is not None and by_subject else None
+        if schema_id is None or not by_subject:
+            return None
+        numbers = by_subject.get(subject)
+        return schema_id, numbers[-1] if numbers else None
 
     # -- settings ----------------------------------------------------------------------------------
 
@@ -318,14 +348,14 @@ class RegistryState:
 
     # -- records -----------------------------------------------------------------------------------
 
-    def stored(self, made: Iterable[Record]) -> tuple[Record, ...]:
+    def stored(self, made: Iterable[Record], step: Step = no_step) -> tuple[Record, ...]:
         """Return records as they must be appended.
 
         Before one whose key is in the log in another spelling, that key is deleted: compaction
         would keep it for ever, and it would come back once our tombstone is gone.
         """
         appended: list[Record] = []
-        for record in made:
+        for record in stepping(made, step):
             if self._other_spellings:
                 spellings = self._other_spellings.get(records.decode_key(record.key), ())
                 appended += [Record(spelling, None) for spelling in sorted(spellings)]

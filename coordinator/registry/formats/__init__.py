@@ -6,7 +6,7 @@ protobuf_descriptor, protobuf_serialized), protobuf_compatibility. A format is i
 first schema is parsed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -25,6 +25,12 @@ class Parsed(Protocol):
 
         Raises InvalidSchemaError.
         """
+
+    def field_names(self) -> Iterable[str]:
+        """Return the names of the fields at the top level."""
+
+    def check_fields(self) -> None:
+        """Check what `validateFields` of a configuration asks for. Raises InvalidSchemaError."""
 
 
 class _Format(NamedTuple):

@@ -13,7 +13,7 @@ Schema.Parser of Avro 1.12.1 refuses, with the settings of Confluent's AvroSchem
 
 import math
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,7 @@ class Type:
 
     @property
     def full_name(self) -> str:
+        """The full name of a named type; of another one, its kind."""
         return f"{self.space}.{self.name}" if self.space else self.name or self.kind
 
     @property
@@ -119,6 +120,12 @@ class AvroSchema:
         parser = _Parser(is_new=False, names=self._referred)
         root = parser.read(_normal(self.root, set(self._named)))
         return AvroSchema(root, self._referred, self._named)
+
+    def field_names(self) -> Iterable[str]:
+        return (member.name for member in self.root.fields)
+
+    def check_fields(self) -> None:
+        """There is nothing to check in Avro."""
 
 
 def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> AvroSchema:

@@ -6,6 +6,7 @@ left is bounded by steps, which do not depend on the machine. Reasons are kept b
 Found), and only the first ones are written.
 """
 
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Generic, NamedTuple, TypeVar
@@ -24,10 +25,13 @@ class TooManyStepsError(Exception):
     """The work takes more steps than it may."""
 
 
-class _Left:
-    """The steps that are left. One for the process, which does one piece of work at a time."""
+class _Left(threading.local):
+    """The steps that are left. One for each thread, which does one piece of work at a time."""
 
     steps: float = _UNLIMITED
+
+
+_LEFT = _Left()
 
 
 @contextmanager
@@ -36,18 +40,18 @@ def limited(steps: float) -> Iterator[None]:
 
     The steps also count for a `limited` around this one.
     """
-    before = _Left.steps
-    _Left.steps = allowed = min(steps, before)
+    before = _LEFT.steps
+    _LEFT.steps = allowed = min(steps, before)
     try:
         yield
     finally:
-        _Left.steps = before - (allowed - _Left.steps) if before < _UNLIMITED else before
+        _LEFT.steps = before - (allowed - _LEFT.steps) if before < _UNLIMITED else before
 
 
 def spend(steps: int = 1) -> None:
     """Count steps: about a microsecond each. Raises TooManyStepsError."""
-    _Left.steps -= steps
-    if _Left.steps < 0:
+    _LEFT.steps -= steps
+    if _LEFT.steps < 0:
         raise TooManyStepsError
 
 

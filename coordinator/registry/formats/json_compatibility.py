@@ -102,6 +102,11 @@ class _Comparison:
         self._distinct_parts: dict[int, list[Node]] = {}  # of combined nodes
 
     def compare(self, old: Node | None, new: Node | None) -> Differences:
+        """Compare two parts; None: there is none.
+
+        A pair that is met again inside itself counts as compatible, unless the pass before has
+        found that it is not.
+        """
         if old is None or new is None:
             return self._found("SCHEMA_ADDED") if new is not None else []
         old, new = old.target or old, new.target or new

@@ -14,7 +14,7 @@ references, and the meta-schemas of json-schema.org. Nothing is fetched.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -97,6 +97,15 @@ class JsonSchema:
     def normalized(self) -> "JsonSchema":
         return JsonSchema(_sorted(self._value), self._references)
 
+    def field_names(self) -> Iterable[str]:
+        properties = self._value.get("properties") if isinstance(self._value, dict) else None
+        return properties if isinstance(properties, dict) else ()
+
+    def check_fields(self) -> None:
+        """Check that no property has a name that is reserved. Raises InvalidSchemaError."""
+        if any(name.startswith("$$") for name in self.root.properties):
+            raise InvalidSchemaError("Field names cannot start with $$ prefix")
+
 
 def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> JsonSchema:
     """Parse a schema; with `is_new`, its keywords and references are checked too.
@@ -174,7 +183,10 @@ class _Loader:
         if known is not None:
             return known
         if resolver is not None and depth and isinstance(value.get(self._id_keyword), str):
-            resolver = resolver.in_subresource(self._resource(value))
+            try:
+                resolver = resolver.in_subresource(self._resource(value))
+            except ValueError as error:
+                raise InvalidSchemaError(f"#/{self._id_keyword}: {error}") from None
         node = self._nodes[id(value)] = Node(kind="empty", source=value)
         self._kept.append(value)
         self._fill(node, value, resolver, depth)

@@ -1,6 +1,6 @@
 """Protobuf schemas: a .proto file, with the files that it may import."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
@@ -27,6 +27,13 @@ class ProtobufSchema:
 
     def normalized(self) -> "ProtobufSchema":
         return ProtobufSchema(parse_file(normalized(self.file, self.imports)), self.imports)
+
+    def field_names(self) -> Iterable[str]:
+        return (member.name for message in self.file.messages for member in message.fields)
+
+    def check_fields(self) -> None:
+        """Check that the file has a descriptor. Raises InvalidSchemaError."""
+        self.serialized()
 
 
 def parse(text: str, references: Mapping[str, str], *, is_new: bool) -> ProtobufSchema:

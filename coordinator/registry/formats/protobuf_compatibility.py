@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from .effort import Found, Inside, Path, TooManyStepsError, first, flat, limited, spend
 from .protobuf import ProtobufSchema
-from .protobuf_file import SCALARS, Field, Message, OneOf
+from .protobuf_file import SCALARS, Field, Message, OneOf, map_parts
 from .protobuf_names import Definition, Names
 
 _GROUPS = {
@@ -162,7 +162,7 @@ class _Comparison:
         if kind == "MESSAGE":
             return self._compare_named(old, new, inside, path)
         reasons: Reasons = []
-        for old_part, new_part in zip(_map_parts(old), _map_parts(new), strict=True):
+        for old_part, new_part in zip(map_parts(old), map_parts(new), strict=True):
             reasons += self._compare_types(None, None, old_part, new_part, inside, path)
         return reasons
 
@@ -272,11 +272,6 @@ def _origins(old_fields: _Members, oneof: OneOf) -> tuple[set[str | int], int]:
             origins.add(member.tag)
             moved_in += 1
     return origins, moved_in
-
-
-def _map_parts(of_type: str) -> tuple[str, str]:
-    key, _, value = of_type.removeprefix("map<").removesuffix(">").partition(", ")
-    return key, value
 
 
 def _local(full_name: str, package: str) -> str:

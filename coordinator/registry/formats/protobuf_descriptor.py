@@ -1,17 +1,19 @@
 """Protobuf schemas given as a descriptor, as Python's and .NET's clients register them.
 
 The text is a FileDescriptorProto in base64. It is turned into the declarations that its .proto file
-would have.
+would have. A descriptor may have names that no file can have: then it is refused, because the file
+is stored.
 """
 
 import base64
-import binascii
 from typing import Any
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    LABELS,
     MAX_TAG,
+    SCALARS,
     Constant,
     Enum,
     Extend,
@@ -26,22 +28,20 @@ from .protobuf_file import (
     Service,
     Symbol,
 )
-from .protobuf_parser import unescaped
+from .protobuf_parser import parse_file, unescaped
+from .protobuf_text import written
 
-_LABELS = {1: "optional", 2: "required", 3: "repeated"}
-_SCALARS = {
-    1: "double", 2: "float", 3: "int64", 4: "uint64", 5: "int32", 6: "fixed64", 7: "fixed32",
-    8: "bool", 9: "string", 12: "bytes", 13: "uint32", 15: "sfixed32", 16: "sfixed64",
-    17: "sint32", 18: "sint64",
-}  # fmt: skip
-_STRING, _BYTES = 9, 12
+_LABELS = {number: name for name, number in LABELS.items()}
+_SCALARS = {number: name for name, number in SCALARS.items()}
+_STRING, _BYTES = SCALARS["string"], SCALARS["bytes"]
 _NAMED_DEFAULTS = (8, 14)
 
 
 def file_of(text: str, text_error: InvalidSchemaError) -> File:
     """Return the file that a descriptor describes.
 
-    Raises `text_error`, of parsing it as the text of a file, if it is no descriptor.
+    Raises `text_error`, of parsing it as the text of a file, if it is no descriptor; and
+    InvalidSchemaError if it describes no file.
     """
     try:
         from google.protobuf.descriptor_pb2 import FileDescriptorProto
@@ -51,9 +51,13 @@ def file_of(text: str, text_error: InvalidSchemaError) -> File:
     descriptor = FileDescriptorProto()
     try:
         descriptor.ParseFromString(base64.b64decode(text, validate=True))
-    except (binascii.Error, DecodeError):
+    except (ValueError, DecodeError):
         raise text_error from None
-    return _file(descriptor)
+    text = written(_file(descriptor))
+    try:
+        return parse_file(text)
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(f"the descriptor describes no file: {error}") from None
 
 
 def _file(descriptor: Any) -> File:
@@ -88,6 +92,8 @@ def _message(descriptor: Any, is_proto2: bool) -> Message:
     ]
     for member in descriptor.field:
         if member.HasField("oneof_index") and not member.proto3_optional:
+            if not 0 <= member.oneof_index < len(made.oneofs):
+                raise InvalidSchemaError(f"the field {member.name} is in an unknown oneof")
             made.oneofs[member.oneof_index].fields.append(_field(member, is_proto2, label=""))
         else:
             made.fields.append(_field(member, is_proto2))

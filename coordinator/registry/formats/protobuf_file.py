@@ -3,12 +3,13 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-SCALARS = frozenset(
-    {
-        "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32",
-        "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes",
-    }
-)  # fmt: skip
+# With the numbers that they have in descriptors.
+SCALARS = {
+    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7,
+    "bool": 8, "string": 9, "bytes": 12, "uint32": 13, "sfixed32": 15, "sfixed64": 16,
+    "sint32": 17, "sint64": 18,
+}  # fmt: skip
+LABELS = {"optional": 1, "required": 2, "repeated": 3}
 MAX_TAG = (1 << 29) - 1
 MAX_ENUM = (1 << 31) - 1
 
@@ -48,6 +49,12 @@ class Field:
     @property
     def is_map(self) -> bool:
         return self.type.startswith("map<")
+
+
+def map_parts(of_type: str) -> tuple[str, str]:
+    """Return the types of keys and values of `map<string, Name>`."""
+    key, _, value = of_type.removeprefix("map<").removesuffix(">").partition(", ")
+    return key, value
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -13,11 +13,13 @@ that two fields share is not refused, nor here: such schemas may be stored.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    LABELS,
     MAX_ENUM,
     MAX_TAG,
     SCALARS,
@@ -39,7 +41,6 @@ from .protobuf_file import (
     Value,
 )
 
-LABELS = ("required", "optional", "repeated")
 _MAX_DEPTH = 100
 
 _TOKEN = re.compile(
@@ -238,7 +239,7 @@ class _Parser:
         if name != "map" or not self._take("<"):
             return name
         key = self._name(dotted=True)
-        if key not in SCALARS - {"float", "double", "bytes"}:
+        if key not in SCALARS.keys() - {"float", "double", "bytes"}:
             raise self._error(f"{key} cannot be the key of a map")
         self._need(",")
         value = self._name(dotted=True)
@@ -411,9 +412,10 @@ class _Parser:
         made: dict[str, Value] = {}
         while not self._take(end):
             if self._take("["):
-                name = self._token
-                self._advance()
+                name = ""
                 while not self._take("]"):
+                    if self._kind not in ("name", "mark"):
+                        raise self._error(f"expected ']', found '{self._token}'")
                     name += self._token
                     self._advance()
                 name = f"[{name}]"
@@ -456,7 +458,10 @@ _MEMBERS: dict[str, Callable[[_Parser, Message], None]] = {
 def _unescape(escape: re.Match[str]) -> str:
     text = escape[1]
     if text[0] in "xXuU" and len(text) > 1:
-        return chr(int(text[1:], 16))
+        code = int(text[1:], 16)
+        if code > sys.maxunicode:
+            raise ValueError(f"\\{text} is no character")
+        return chr(code)
     if text[0] in "01234567":
         return chr(int(text, 8))
     return _ESCAPED.get(text, text)

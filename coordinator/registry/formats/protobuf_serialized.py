@@ -12,7 +12,9 @@ from typing import Any
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
 from .protobuf_file import (
+    LABELS,
     MAX_TAG,
+    SCALARS,
     Enum,
     Extend,
     Field,
@@ -22,17 +24,13 @@ from .protobuf_file import (
     Option,
     Range,
     Service,
+    map_parts,
 )
 from .protobuf_names import Names
 
 _GROUP, _MESSAGE, _ENUM = 10, 11, 14
-_SCALARS = {
-    "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7,
-    "bool": 8, "string": 9, "bytes": 12, "uint32": 13, "sfixed32": 15, "sfixed64": 16,
-    "sint32": 17, "sint64": 18,
-}  # fmt: skip
-_LABELS = {"": 1, "optional": 1, "required": 2, "repeated": 3}
 _NOT_OPTIONS = ("default", "json_name")
+_UNINTERPRETED = "uninterpreted_option"  # what compilers put there is no option of a file
 
 Inside = tuple[str, ...]  # the names of the messages around a declaration
 
@@ -115,7 +113,7 @@ class _Writer:
 
     def _field(self, made: Any, member: Field, inside: Inside, *, entries: Any = None) -> None:
         made.name, made.number = member.name, member.tag
-        made.label = _LABELS[member.label]
+        made.label = _label(member.label)
         if self._is_proto3 and member.label == "optional":
             made.proto3_optional = True
         if member.is_map:
@@ -133,25 +131,25 @@ class _Writer:
         """Write a field of pairs, and the message of a pair."""
         if entries is None:
             raise InvalidSchemaError(f"the map {member.name} is in a oneof or an extension")
-        key, _, value = member.type.removeprefix("map<").removesuffix(">").partition(",")
+        key, value = map_parts(member.type)
         parts = member.name.split("_")
         entry = entries.add(name="".join(part[:1].upper() + part[1:] for part in parts) + "Entry")
         entry.options.map_entry = True
         for name, number, of_type in (("key", 1, key), ("value", 2, value)):
             added = entry.field.add(name=name, number=number, label=1)
-            self._set_type(added, of_type.strip(), inside)
-        made.label, made.type = _LABELS["repeated"], _MESSAGE
+            self._set_type(added, of_type, inside)
+        made.label, made.type = LABELS["repeated"], _MESSAGE
         made.type_name = self._full_name((*inside, entry.name))
 
     def _group(self, made: Any, group: Group, nested: Any, inside: Inside) -> None:
         made.name, made.number = group.name.lower(), group.tag
-        made.label, made.type = _LABELS[group.label], _GROUP
+        made.label, made.type = _label(group.label), _GROUP
         made.type_name = self._full_name((*inside, group.name))
         self._message(nested.add(), group.message, inside)
 
     def _set_type(self, made: Any, name: str, inside: Inside) -> None:
-        if name in _SCALARS:
-            made.type = _SCALARS[name]
+        if name in SCALARS:
+            made.type = SCALARS[name]
             return
         full, is_enum = self._resolved(name, inside)
         made.type, made.type_name = _ENUM if is_enum else _MESSAGE, full
@@ -195,6 +193,10 @@ class _Writer:
         _set_options(made, service.options)
 
 
+def _label(label: str) -> int:
+    return LABELS[label or "optional"]
+
+
 def _reserve(made: Any, statements: Iterable[Iterable[Range | str]]) -> list[Range]:
     """Write the reserved names, and return the reserved ranges."""
     reserved = [each for statement in statements for each in statement]
@@ -222,7 +224,7 @@ def _set_options(made: Any, options: Iterable[Option]) -> None:
 def _set_members(message: Any, members: Mapping[str, Any]) -> None:
     for name, given in members.items():
         known = message.DESCRIPTOR.fields_by_name.get(name)
-        if known is None:
+        if known is None or name == _UNINTERPRETED:
             continue
         for value in given if isinstance(given, list) else [given]:
             if known.message_type is None:

@@ -33,6 +33,7 @@ from .protobuf_file import (
     Range,
     Service,
     Symbol,
+    map_parts,
 )
 from .protobuf_names import Names
 
@@ -64,15 +65,15 @@ class _Writer:
     def file(self, file: File) -> str:
         parts = []
         if file.edition:
-            parts.append(f'edition = "{file.edition}";\n')
+            parts.append(f"edition = {_quoted(file.edition)};\n")
         elif file.syntax and (self._names is None or file.syntax == "proto3"):
             parts.append(f'syntax = "{file.syntax}";\n')
         if file.package:
             parts.append(f"package {file.package};\n")
         imports = [
-            *(f'import "{name}";\n' for name in self._unique(file.imports)),
-            *(f'import public "{name}";\n' for name in self._unique(file.public_imports)),
-            *(f'import weak "{name}";\n' for name in self._unique(file.weak_imports)),
+            *(f"import {_quoted(name)};\n" for name in self._unique(file.imports)),
+            *(f"import public {_quoted(name)};\n" for name in self._unique(file.public_imports)),
+            *(f"import weak {_quoted(name)};\n" for name in self._unique(file.weak_imports)),
         ]
         services = [self._service(service) for service in file.services]
         for block in (
@@ -161,7 +162,7 @@ class _Writer:
             if map_type is None:
                 return full
             of_type = map_type
-        key, _, value = of_type.removeprefix("map<").removesuffix(">").partition(", ")
+        key, value = map_parts(of_type)
         return f"map<{key}, {value if value in SCALARS else self._resolve(value)}>"
 
     def _resolve(self, name: str) -> str:
@@ -196,7 +197,7 @@ class _Writer:
 
     def _range(self, item: Range | str) -> str:
         if isinstance(item, str):
-            return f'"{item}"'
+            return _quoted(item)
         first, last = item
         if first == last:
             return str(first)
@@ -280,7 +281,7 @@ class _Writer:
         if isinstance(value, Symbol):
             return str(value)
         if isinstance(value, str):
-            return f'"{value.translate(_ESCAPES)}"'
+            return _quoted(value)
         if isinstance(value, dict):
             return "{\n" + "".join(map(_indented, _with_commas(self._members(value)))) + "}"
         if len(value) == 1 and (is_option or self._names is not None):
@@ -298,6 +299,10 @@ class _Writer:
             }
             literal = {name: full[name] for name in sorted(full)}
         return [f"{name}: {self._value(value)}" for name, value in literal.items()]
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 def _as_literal(option: Option) -> dict[str, Any]:

@@ -142,11 +142,13 @@ def test_the_subject_of_a_reference_is_shown_with_its_context_where_that_is_aske
     reference = {"name": "B", "subject": "base", "version": 1}
     for context, qualified in (("", "base"), (":.prod:", ":.prod:base")):
         registry.register(f"{context}base", json.dumps(base))
-        registry.register(f"{context}s", json.dumps(record), references=[reference])
+        number = registry.register(f"{context}s", json.dumps(record), references=[reference])
         version = f"/subjects/{context}s/versions/1"
+        of_id = f"/schemas/ids/{number}?subject={context}s&"
         for form, subject in (("", "base"), ("default", "base"), ("qualified", qualified)):
-            found = registry.get(f"{version}?referenceFormat={form}")
-            assert found["references"] == [{**reference, "subject": subject}]
+            for path in (f"{version}?", of_id):
+                found = registry.get(f"{path}referenceFormat={form}")
+                assert found["references"] == [{**reference, "subject": subject}]
         assert registry.get(version)["references"] == [reference]
     unreferring = registry.get("/subjects/base/versions/1?referenceFormat=qualified")
     assert "references" not in unreferring

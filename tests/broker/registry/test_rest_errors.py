@@ -90,7 +90,15 @@ def test_a_body_must_be_json(registry: RegistryClient, body: bytes, status: int)
 
 
 @pytest.mark.parametrize(
-    "body", [[], {"schema": 5}, {"schemaType": "XML", "schema": "x"}, {"schema": ""}, {"id": "x"}]
+    "body",
+    [
+        [],
+        {"schema": 5},
+        {"schemaType": "XML", "schema": "x"},
+        {"schemaType": "json", "schema": "{}"},
+        {"schema": ""},
+        {"id": "x"},
+    ],
 )
 def test_a_body_must_be_a_schema(registry: RegistryClient, body: object) -> None:
     assert registry.refused("POST", VERSIONS, body)[:2] == (422, 42201)
@@ -104,6 +112,7 @@ def test_a_body_must_be_a_schema(registry: RegistryClient, body: object) -> None
         ({"metadata": {"tags": 5}}, 42201),
         ({"metadata": {"tags": ["x"]}}, 42201),
         ({"ruleSet": {"enableAt": 5}}, 42210),
+        ({"ruleSet": {"domainRules": [RULE, RULE]}}, 42210),
         ({"ruleSet": {"domainRules": [RULE | {"onSuccess": 5}]}}, 42210),
         ({"ruleSet": {"domainRules": [RULE | {"mode": [1]}]}}, 42210),
         ({"schemaType": "JSON", "schema": '{"$schema":5}'}, 42201),
@@ -138,6 +147,19 @@ def test_a_setting_must_be_an_object(registry: RegistryClient, path: str) -> Non
 
 def test_a_body_has_a_limit(registry: RegistryClient) -> None:
     body = b'{"schema": "' + MAX_BODY_BYTES * b"x" + b'"}'
+    assert registry.refused("POST", VERSIONS, body)[:2] == (413, 413)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"references": [{"name": "a", "subject": "s", "version": 1}] * 2000},
+        {"metadata": {"properties": dict.fromkeys(map(str, range(5000)), "")}},
+        {"ruleSet": {"domainRules": [RULE] * 2000}},
+    ],
+)
+def test_a_body_has_a_limit_of_values(registry: RegistryClient, more: dict[str, object]) -> None:
+    body = {"schema": '"int"', **more}
     assert registry.refused("POST", VERSIONS, body)[:2] == (413, 413)
 
 

@@ -190,6 +190,17 @@ def test_a_topic_with_two_partitions_is_refused(broker: Broker, registry: Regist
     assert "must have one" in message
 
 
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_nothing_is_written_to_a_topic_that_deletes_old_schemas(
+    broker: Broker, registry: RegistryClient, policy: str
+) -> None:
+    broker.create_topic(TOPIC, 1, {"cleanup.policy": policy})
+    refusal = registry.refused("POST", "/subjects/s/versions", {"schema": INT})
+    assert refusal[:2] == (500, 50001)
+    assert "cleanup.policy must be compact" in refusal[2]
+    assert registry.get("/subjects") == []
+
+
 def test_writers_at_once_get_one_id_for_one_schema(
     broker: Broker, registry: RegistryClient
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -68,7 +69,7 @@ def steps_of(work: Callable[[], object]) -> int:
     most = 1_000_000
     with effort.limited(most):
         work()
-        return most - int(effort._Left.steps)
+        return most - int(effort._LEFT.steps)
 
 
 def compared(kind: str, old: str, new: str, referred: tuple[str, str] | None = None) -> list[str]:
@@ -193,3 +194,18 @@ def test_the_process_gives_work_up_after_a_time(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(TooManyRecordsError):
         remote_work.do_work(pickled, limits=SHORT)
     assert remote_work.do_work(pickled, limits=LONG) == Invalid(schema_work.TOO_COMPLICATED)
+
+
+def test_the_steps_of_one_thread_are_not_those_of_another() -> None:
+    """A console parses schemas in a thread while the registry works on the loop."""
+
+    def work() -> None:
+        with effort.limited(5):
+            effort.spend(5)
+
+    with effort.limited(3):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        effort.spend(3)
+    effort.spend(1000)

@@ -68,6 +68,38 @@ def test_protobuf_may_be_given_as_a_descriptor() -> None:
     )
 
 
+def test_a_descriptor_with_names_that_no_file_can_have_is_refused() -> None:
+    descriptor = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
+    descriptor.message_type.add(name="a b")
+    text = base64.b64encode(descriptor.SerializeToString()).decode()
+    with pytest.raises(InvalidSchemaError, match="describes no file"):
+        formats.parse("PROTOBUF", text, {}, is_new=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'import "a\"b";',
+        r'import public "a\\";',
+        r'edition = "\n";',
+        r'message M { reserved "\"", "a"; }',
+    ],
+)
+def test_names_in_quotes_are_written_with_escapes(text: str) -> None:
+    written = formats.parse("PROTOBUF", text, {}, is_new=True).canonical()
+    assert formats.parse("PROTOBUF", written, {}, is_new=True).canonical() == written
+
+
+@pytest.mark.parametrize("oneof_index", [-1, 0, 5])
+def test_a_descriptor_with_an_unknown_oneof_is_refused(oneof_index: int) -> None:
+    descriptor = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
+    message = descriptor.message_type.add(name="M")
+    message.field.add(name="a", number=1, type=5, label=1, oneof_index=oneof_index)
+    text = base64.b64encode(descriptor.SerializeToString()).decode()
+    with pytest.raises(InvalidSchemaError):
+        formats.parse("PROTOBUF", text, {}, is_new=True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -180,8 +212,12 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
         ("JSON", '{"required":[[1]]}'),
         ("JSON", '{"$schema":5}'),
         ("JSON", '{"properties":{"a":{"$id":"x","$schema":[]}}}'),
+        ("JSON", '{"$id":"http://a/b","items":{"$id":"http://[x","allOf":[{"$ref":"#a"}]}}'),
         ("PROTOBUF", r'option a="\U00110000";'),
         ("PROTOBUF", r'option a="\ud800";'),
+        ("PROTOBUF", r'option a="\UFFFFFFFF";'),
+        ("PROTOBUF", "option (a) = { [x"),
+        ("PROTOBUF", "é"),
         ("PROTOBUF", "message M{int32 a=99999999999;}"),
         ("PROTOBUF", "message M{int32 a=0x" + 3000 * "f" + ";}"),
         ("PROTOBUF", "message M{reserved 1 to 99999999999999999999;}"),

@@ -199,3 +199,37 @@ def test_no_record_disables_the_registry(written: list[tuple[bytes, bytes]]) -> 
         except UnreadableError:
             assert answers(registry) == before
         answers(registry)
+
+
+def test_records_about_many_versions_take_a_step_for_each() -> None:
+    registry = a_registry()
+    for number in range(2, 11):
+        made = registry.register(
+            "s", schema_request({"schema": f'{{"type":"string","x":{number}}}'})
+        )
+        for record in made.records:
+            registry.state.replay(record.key, record.value)
+    steps: list[int] = []
+
+    def replay(keytype: str) -> int:
+        steps.clear()
+        key = json.dumps({"keytype": keytype, "subject": "s", "magic": 0}).encode()
+        registry.state.replay(key, b'{"version":9}', step=lambda: steps.append(1))
+        return len(steps)
+
+    versions = len(registry.versions("s"))
+    assert replay("DELETE_SUBJECT") >= versions
+    assert replay("CLEAR_SUBJECT") >= versions
+    assert [version.version for version in registry.versions("s", deleted=True)] == [10]
+
+
+def test_an_id_is_that_of_the_version_before_when_its_newest_is_deleted() -> None:
+    registry = a_registry()
+    for version in (3, 1, 2):
+        key = {**SCHEMA_KEY, "version": version}
+        registry.state.replay(json.dumps(key).encode(), json.dumps(SCHEMA).encode())
+    for version in (3, 1):
+        key = {**SCHEMA_KEY, "version": version}
+        registry.state.replay(json.dumps(key).encode(), None)
+        assert registry.schema(50, "p").version == 2
+    assert registry.versions("p") == [registry.version("p", 2)]

@@ -142,6 +142,11 @@ def test_an_option_of_another_type_is_refused() -> None:
         descriptor_of(text)
 
 
+def test_an_uninterpreted_option_is_left_out() -> None:
+    descriptor = descriptor_of("option uninterpreted_option = { name: {} }; message M {}")
+    assert not descriptor.options.uninterpreted_option
+
+
 def test_types_of_references_have_full_names() -> None:
     base = 'syntax = "proto3"; package base; message B { int32 x = 1; }'
     text = 'syntax = "proto3"; import "b.proto"; message M { base.B b = 1; }'

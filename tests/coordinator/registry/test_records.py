@@ -146,7 +146,7 @@ GOLDEN = [
         '{"subject":"s"}',
     ),
     (records.clear_subject_record(None), '{"keytype":"CLEAR_SUBJECT","magic":0}', "{}"),
-    (records.noop_record(), '{"keytype":"NOOP","magic":0}', None),
+    (records.tombstone(records.NoopKey()), '{"keytype":"NOOP","magic":0}', None),
     (
         records.context_record(".prod"),
         '{"keytype":"CONTEXT","tenant":"default","context":".prod","magic":0}',

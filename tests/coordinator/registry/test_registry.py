@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.registry.errors import ErrorCode, RegistryError
+from odradek.coordinator.registry.formats import Parsed
 from odradek.coordinator.registry.records import Record, config_record, schema_record
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
@@ -13,7 +14,9 @@ from odradek.coordinator.registry.requests import SchemaRequest, schema_request,
 from odradek.coordinator.registry.schema_work import (
     Check,
     Describe,
+    Equivalences,
     Form,
+    Invalid,
     NotDoneError,
     Validate,
     Work,
@@ -89,7 +92,8 @@ def test_the_same_schema_has_one_id_in_all_subjects(log: Log) -> None:
     assert again == first
     assert (other.id, other.version) == (1, 1)
     assert log.register("s", '"long"').id == 2
-    assert [v.subject for v in log.registry.schema_versions(1)] == ["s", "t"]
+    assert log.register("u", '"int"', id=-5).id == 1
+    assert [v.subject for v in log.registry.schema_versions(1)] == ["s", "t", "u"]
 
 
 def test_contexts_number_their_schemas_for_themselves(log: Log) -> None:
@@ -208,6 +212,28 @@ def test_a_missing_reference_is_refused(log: Log) -> None:
     assert 'No schema reference found for subject "b" and version 1' in error.message
 
 
+def test_long_chains_of_references_are_refused(log: Log) -> None:
+    def register(number: int) -> None:
+        reference = {"name": f"n{number}", "subject": f"s{number}", "version": 1}
+        log.register(f"s{number + 1}", '"int"', references=[reference])
+
+    log.register("s0", '"int"')
+    for number in range(100):
+        register(number)
+    error = refusal(lambda: register(100))
+    assert error.code is ErrorCode.INVALID_SCHEMA
+    assert error.message.endswith("more than 100 deep")
+
+
+def test_a_schema_has_a_limit_of_references(log: Log) -> None:
+    log.register("s", '"int"')
+    many = [{"name": "a", "subject": "s", "version": 1}] * 1000
+    log.register("t", '"int"', references=many)
+    more = [*many, {"name": "b", "subject": "t", "version": 1}]
+    error = refusal(lambda: log.register("u", '"int"', references=more))
+    assert error.message.endswith("more than 2000 references")
+
+
 # -- looking up ------------------------------------------------------------------------------------
 
 
@@ -273,6 +299,43 @@ def test_defaults_and_overrides_of_a_configuration_are_added(log: Log) -> None:
     log.do(log.registry.change_config("s", config))
     made = log.register("s", '"int"', metadata={"properties": {"a": "0"}})
     assert made.schema.metadata == {"properties": {"a": "0", "b": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("schema_type", "text"),
+    [("JSON", '{"$ref":"#/nothing"}'), ("PROTOBUF", "message A { Nope n = 1; }")],
+)
+def test_what_a_schema_refers_to_must_be_there_unless_it_is_imported(
+    log: Log, schema_type: str, text: str
+) -> None:
+    registry = log.registry
+    log.do(registry.change_config(None, {"validateNewSchemas": False}))
+    request = schema_request({"schema": text, "schemaType": schema_type})
+    assert refusal(lambda: registry.register("s", request)).code == 42201
+    assert refusal(lambda: registry.look_up("s", request)).code == 42201
+    assert refusal(lambda: registry.incompatibilities("s", request)).code == 42201
+    log.do(registry.change_mode("s", "IMPORT"))
+    imported = log.register("s", text, schemaType=schema_type, id=7)
+    assert registry.look_up("s", request) == imported
+
+
+def test_fields_are_checked_if_a_configuration_asks_for_it(log: Log) -> None:
+    log.do(log.registry.change_config(None, {"compatibility": "NONE", "validateFields": True}))
+    reserved = {"properties": {"confluent:reserved": "a, b"}}
+    log.register("s", record_type(), metadata=reserved)
+    error = refusal(lambda: log.register("s", record_type(A), metadata=reserved))
+    assert error.code is ErrorCode.INCOMPATIBLE_SCHEMA
+    assert error.message.endswith(
+        "[The new schema has field that conflicts with the reserved field a.,"
+        " {validateFields: 'true', compatibility: 'NONE'}]"
+    )
+    error = refusal(lambda: log.register("s", record_type(A, B), metadata={}))
+    assert "The new schema has reserved field a removed from its metadata" in error.message
+    json = {"schemaType": "JSON"}
+    assert refusal(lambda: log.register("t", '{"properties":{"$$a":{}}}', **json)).code == 42201
+    protobuf = {"schemaType": "PROTOBUF"}
+    text = "message M { optional int32 a = 1 [json_name = true]; }"
+    assert refusal(lambda: log.register("u", text, **protobuf)).code == 42201
 
 
 # -- deleting --------------------------------------------------------------------------------------
@@ -449,25 +512,49 @@ def test_guids_and_types(log: Log) -> None:
     assert log.registry.types() == ["JSON", "PROTOBUF", "AVRO"]
 
 
+def test_a_schema_that_its_format_cannot_read_is_invalid() -> None:
+    def parse(_: Form) -> Parsed:
+        raise ZeroDivisionError("unexpected")
+
+    invalid = outcome(Validate(Form("AVRO", '"int"')), parse)
+    assert invalid == Invalid("it cannot be read: ZeroDivisionError: unexpected")
+
+
+def decided(
+    registry: Registry, request: SchemaRequest, asked: list[type[Work[object]]]
+) -> Decision[SchemaVersion]:
+    """Register a schema; `asked` is the long work that was needed."""
+    done: dict[Work[object], object] = {}
+    while True:
+        with registry.work.knowing(done):
+            try:
+                return registry.register("s", request)
+            except NotDoneError as error:
+                asked.append(type(error.work))
+                done[error.work] = outcome(error.work, Form.parsed)
+
+
+@pytest.mark.parametrize("length", [100, 10_000])
+def test_after_a_restart_versions_are_parsed_together_as_long_work(log: Log, length: int) -> None:
+    log.do(log.registry.change_config("s", {"compatibility": "NONE"}))
+    for number in range(1, 60):
+        schema = Schema(text=f'"{number:0{length}}"' if number % 7 else '{ "type": "int" }')
+        log.write(
+            schema_record(SchemaVersion(subject="s", version=number, id=number, schema=schema))
+        )
+    asked: list[type[Work[object]]] = []
+    found = decided(log.registry, schema_request({"schema": '"int"'}), asked)
+    assert (found.records, found.reply.version) == ((), 56)
+    assert asked == [Equivalences] * (1 if length == 100 else 2)
+
+
 def test_a_decision_that_needs_long_work_asks_for_it(log: Log) -> None:
     long = schema_request({"schema": record_type({**A, "doc": "d" * 5000})})
     other = schema_request({"schema": record_type({**A, "type": "string", "doc": "d" * 5000})})
-    done: dict[Work[object], object] = {}
-    asked = []
-
-    def decide(request: SchemaRequest) -> Decision[SchemaVersion]:
-        while True:
-            with log.registry.work.knowing(done):
-                try:
-                    return log.registry.register("s", request)
-                except NotDoneError as error:
-                    asked.append(type(error.work))
-                    done[error.work] = outcome(error.work, Form.parsed)
-
-    log.do(decide(long))
-    assert decide(long).records == ()
-    with pytest.raises(RegistryError) as caught:
-        decide(other)
-    assert caught.value.code is ErrorCode.INCOMPATIBLE_SCHEMA
+    asked: list[type[Work[object]]] = []
+    log.do(decided(log.registry, long, asked))
+    assert decided(log.registry, long, asked).records == ()
+    error = refusal(lambda: decided(log.registry, other, asked))
+    assert error.code is ErrorCode.INCOMPATIBLE_SCHEMA
     described = [Describe, Validate]  # as a stored schema, then as a new one
     assert asked == [*described, *described, Check]
