@@ -98,7 +98,7 @@ class Departures:
             draft.then.append(partial(self._deadlines.cancel_all, key))
         orphans = _regexes_used_only_by(group, members)
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
-        topics = group.subscriptions.topics_without(members, orphans)
+        topics = group.subscriptions.topics_without(members, draft.step, orphans)
         names = ", ".join(member.member_id for member in members)
         draft.bump_epoch(self._topics.group_hash(topics, draft.step), f"removed {names}")
         if len(members) == len(group.members):  # a member that joins later need not wait

@@ -53,7 +53,7 @@ from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, Leav
 
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit_fencing, log_fencing, log_fencing_failure
+from .modern_group_commits import log_fencing, log_fencing_failure
 from .regex_resolution import RegexResolution
 
 
@@ -99,7 +99,7 @@ class ConsumerGroupService:
             configs=configs,
             deadlines=self.deadlines,
             regexes=RegexResolution(
-                shards, topics, configs.broker.regex_refresh_interval_ms, loop, decisions.clock
+                shards, topics, configs.broker.regex_refresh_interval_ms, loop, decisions
             ).updates,
             rebalance=Rebalance(
                 topics=topics,
@@ -244,13 +244,10 @@ class ConsumerGroupService:
         found = self._find(key)
         if found is None:  # the group has just become a classic group
             return None
-        group, member = found
+        _, member = found
         if epoch not in (None, member.member_epoch):
             return None
-        if not (group.classic_member_count and group.only_classic_without([member])):
-            removal = self.services.departures.remove(group, [member], now, None)
-            return commit_fencing(shard, removal, key, deadline, now)
-        log_fencing(key, deadline)  # and the group becomes a classic group, which may take long
+        log_fencing(key, deadline)
         try:
             decide = partial(self._decide_fencing, deadline, key, member)
             pending = self._decisions.decide(shard, key.group_id, decide, now)

@@ -225,3 +225,48 @@ async def test_heartbeats_do_not_prevent_that_a_removal_is_tried_again(slicing: 
     beats.advance(RETRY_MS)
     await turns(TURNS)
     assert "new" not in beats.groups.group().members
+
+
+def resolved(beats: Heartbeats) -> set[str] | None:
+    """The topics of the expression of the group; None: it is not resolved."""
+    for found in beats.group().subscriptions.resolved_regexes.values():
+        return set(found.topics)
+    return None
+
+
+async def test_the_topics_of_an_expression_are_written_in_slices(slicing: Slicing) -> None:
+    beats = slicing.heartbeats()
+    names = {f"t{number}" for number in range(20)}
+    for name in names:
+        beats.topic(name, 1)
+    beats.join("a", regex="t.*")
+    with slicing.at_each_step():
+        beats.advance()
+        await turns(10)
+        assert resolved(beats) is None
+        beats.topic("t-new", 1)
+        await turns(TURNS)
+    assert resolved(beats) == names
+    assert beats.group().epoch == 2
+    # The topic that was created in between is found by the next resolution.
+    assert beats.group().topics_checked_offset != beats.groups.topics.last_change_offset
+    beats.advance(SESSION_MS // 2)
+    beats.beat("a", 1)
+    beats.advance()
+    assert resolved(beats) == {*names, "t-new"}
+
+
+async def test_a_resolution_that_cannot_be_written_in_slices_is_started_again(
+    slicing: Slicing,
+) -> None:
+    beats = slicing.heartbeats()
+    beats.topic("t", 1)
+    beats.join("a", regex="t.*")
+    beats.fail_next_append()
+    with slicing.at_each_step():
+        beats.advance()
+        await turns(TURNS)
+    assert resolved(beats) is None
+    beats.beat("a", 1)
+    beats.advance()
+    assert resolved(beats) == {"t"}
