@@ -120,7 +120,7 @@ class ClassicSync:
         for member_id in late:
             group.remove(member_id)
         return self._rebalances.rebalance(
-            group, f"{_first_names(late, len(late))} did not sync in time", now
+            group, f"{first_names(late, len(late))} did not sync in time", now
         )
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class ClassicSync:
         if not left or group.state is ClassicState.EMPTY:
             return NOTHING_TO_WRITE, answers
         names = [_leaver_text(identity) for identity in left[:MAX_LOGGED_NAMES]]
-        reason = f"{_first_names(names, len(left))} left"
+        reason = f"{first_names(names, len(left))} left"
         return self._rebalances.rebalance_or_complete(group, reason, now), answers
 
 
@@ -255,7 +255,7 @@ def _leaver_text(identity: LeaveGroupMemberIdentity) -> str:
     return f"{who} ({identity.reason})" if identity.reason else who
 
 
-def _first_names(names: Sequence[str], count: int) -> str:
+def first_names(names: Sequence[str], count: int) -> str:
     """Return the first few of `count` names and the number of the others, for a log line."""
     more = count - MAX_LOGGED_NAMES
     return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")
