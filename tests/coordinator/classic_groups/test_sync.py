@@ -4,6 +4,7 @@ import pytest
 
 from odradek.coordinator.classic_groups import sync
 from odradek.coordinator.classic_groups.group import ClassicState
+from odradek.coordinator.groups import classic_group_service
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -240,6 +241,20 @@ def test_of_many_who_leave_at_once_a_few_are_named() -> None:
     leader, *others = groups.stable_group(9)
     groups.leave(*others)
     assert groups.group().rebalance_reason == f"{', '.join(others[:5])} and 3 more left"
+    assert groups.join(leader).generation_id == 3
+
+
+def test_many_members_leave_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_group_service, "LEAVES_AT_ONCE", 2)
+    groups = Groups()
+    leader, *others = groups.stable_group(6)
+    leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in others]
+    sizes: list[int] = []
+    groups.coordinator.members.leave_group(
+        GROUP, leaving, lambda: sizes.append(len(groups.group().members))
+    )
+    assert sizes[len(leaving) :] == [6, 4, 2], "the members at the steps after the look-ups"
+    assert list(groups.group().members) == [leader]
     assert groups.join(leader).generation_id == 3
 
 
