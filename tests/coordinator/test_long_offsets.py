@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinator.any_group.joined_offsets import joined_offsets
-from odradek.coordinator.any_group.offsets import NO_PRODUCER
+from odradek.coordinator.any_group.group_offsets import CommittedOffset
+from odradek.coordinator.any_group.joined_offsets import JoinedCommits, joined_offsets
+from odradek.coordinator.any_group.offsets import NO_PRODUCER, Offsets
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS
 from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
@@ -154,6 +155,24 @@ def test_work_on_many_offsets_gives_way(
         if longest_ms <= TURN_MS:
             break
     assert longest_ms <= TURN_MS
+
+
+def test_the_tombstones_of_a_hundred_thousand_offsets_are_made_in_steps() -> None:
+    commits = JoinedCommits(GROUP, [], {}, [])
+    for number in range(INDEXES):
+        partition = number % 10
+        commits.add(f"t{number // 10}", partition, CommittedOffset(1, -1, "", 0, -1, TOPIC[1], 0))
+    offsets = Offsets()
+    offsets.replay_commits(commits, ReplayContext(INDEXES - 1, 0))
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        stretches = Stretches()
+        tombstones = offsets.tombstones(GROUP, stretches.step)
+        longest_ms = min(longest_ms, stretches.longest_ms())
+        if longest_ms <= SHORT_MS:
+            break
+    assert longest_ms <= SHORT_MS
+    assert len(tombstones) == INDEXES
 
 
 def many_indexes() -> list[OffsetFetchRequestTopic]:
