@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
+from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 from .group_offsets import CommittedOffset, GroupOffsets, Place, TopicOffsets
 from .joined_offsets import JoinedCommits, JoinedTombstones, committed_offset
 
-NO_PRODUCER = -1
 # A part takes a millisecond or two.
 STEPS_OF_A_PART = 1_000
 
@@ -92,7 +92,7 @@ class Offsets:
             return
         committed = committed_offset(value, context.offset)
         group = self._writable(key.group, context.producer_id)
-        if context.producer_id == NO_PRODUCER:
+        if context.producer_id == NO_PRODUCER_ID:
             group.put(key.topic, key.partition, committed)
         else:
             group.put_pending(context.producer_id, key.topic, key.partition, committed)
@@ -103,7 +103,7 @@ class Offsets:
         for record_offset, committed in enumerate(commits.offsets, first):
             committed.record_offset = record_offset
         group = self._writable(commits.group_id, context.producer_id)
-        if context.producer_id == NO_PRODUCER:
+        if context.producer_id == NO_PRODUCER_ID:
             group.put_all(commits.topics, context.offset)
         else:
             writers = dict.fromkeys(commits.places, context.producer_id)
@@ -114,7 +114,7 @@ class Offsets:
         group = self._by_group.get(group_id)
         if group is None:
             group = self._by_group[group_id] = GroupOffsets()
-        if producer_id != NO_PRODUCER:
+        if producer_id != NO_PRODUCER_ID:
             self._groups_of.setdefault(producer_id, {})[group_id] = None
         return group
 

@@ -10,11 +10,12 @@ import pytest
 
 from odradek.coordinator.any_group.group_offsets import CommittedOffset
 from odradek.coordinator.any_group.joined_offsets import JoinedCommits, joined_offsets
-from odradek.coordinator.any_group.offsets import NO_PRODUCER, Offsets
+from odradek.coordinator.any_group.offsets import Offsets
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS
 from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.steps import Step
+from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -29,7 +30,7 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Offs
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from tests.support.group_snapshot import state_snapshot
-from tests.support.groups import GROUP, TOPIC, Groups
+from tests.support.groups import GROUP, SESSION_MS, TOPIC, Groups
 from tests.support.stretches import Stretches
 from tests.support.turns import TURN_MS
 
@@ -215,7 +216,7 @@ def test_joined_records_do_what_the_records_do_one_by_one(seed: int) -> None:
     joined, one_by_one = GroupState(), GroupState()
     offset = 0
     for _ in range(60):
-        producer_id = choose.choice((NO_PRODUCER, 1, 2, 3))
+        producer_id = choose.choice((NO_PRODUCER_ID, 1, 2, 3))
         if choose.random() < 0.2:
             for state in (joined, one_by_one):
                 state.end_transaction(producer_id, committed=offset % 2 == 0)
@@ -349,3 +350,17 @@ def test_a_group_that_a_member_joins_meanwhile_is_not_deleted() -> None:
     joining = Once(groups.stable_group)
     assert delete_group(groups, joining.step) == ErrorCode.NON_EMPTY_GROUP
     assert len(committed(groups)) == len(committed(groups.restarted())) == FEW
+
+
+def test_a_session_is_extended_from_the_end_of_a_commit() -> None:
+    groups = Groups()
+    (member_id,) = groups.stable_group()
+
+    def pass_time() -> None:
+        groups.loop.now_ms += SESSION_MS - 1
+
+    commit_all(groups, Once(pass_time).step, count=FEW, member_id=member_id, generation_id=1)
+    groups.advance(SESSION_MS - 1)
+    assert list(groups.group().members) == [member_id]
+    groups.advance(1)
+    assert not groups.group().members
