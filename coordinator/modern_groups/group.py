@@ -67,11 +67,11 @@ class EpochGroup(Copyable, Generic[M, T]):
         Kafka it stays with the member until the log is cleaned and read again.
         """
         instance_id = None if old is None else old.instance_id
-        if old and instance_id and self.static_member_ids.get(instance_id) == old.member_id:
+        if old and instance_id is not None and self._static_member_id(instance_id) == old.member_id:
             del self.static_member_ids[instance_id]
         if new is not None:
             self.members[new.member_id] = new
-            if new.instance_id:
+            if new.instance_id is not None:  # a classic member may have an empty one
                 self.static_member_ids[new.instance_id] = new.member_id
         elif old is not None:
             del self.members[old.member_id]
@@ -96,7 +96,7 @@ class EpochGroup(Copyable, Generic[M, T]):
 
     def static_member(self, instance_id: str | None) -> M | None:
         """Return the member of this instance id, which may be away; None if there is none."""
-        member_id = self.static_member_ids.get(instance_id or "")
+        member_id = self._static_member_id(instance_id)
         return None if member_id is None else self.member(member_id)
 
     def check_released(self, present: M, member_id: str) -> None:
@@ -113,7 +113,11 @@ class EpochGroup(Copyable, Generic[M, T]):
 
     def previous_id(self, member: M) -> str:
         """The id of the static member that this member replaces, or its own id."""
-        return self.static_member_ids.get(member.instance_id or "", member.member_id)
+        known_id = self._static_member_id(member.instance_id)
+        return member.member_id if known_id is None else known_id
+
+    def _static_member_id(self, instance_id: str | None) -> str | None:
+        return None if instance_id is None else self.static_member_ids.get(instance_id)
 
     def requesting_member(self, member_id: str, instance_id: str | None) -> M:
         """Return the member that sent a request; it must be in the group.
