@@ -11,7 +11,7 @@ assignments were computed. A member's epoch is the epoch of the target that the 
 Only the replay methods of a group's type assign journaled state. Kafka: ModernGroup.
 """
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.runtime.copies import Copyable
@@ -23,9 +23,20 @@ from .subscriptions import TopicSubscriptions
 
 # The epoch of a new group in Kafka. The first member raises it to 2.
 FIRST_EPOCH = 1
+NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
 T = TypeVar("T")
+
+
+class TargetEpoch(Protocol):
+    """The value of a record of the targets' epoch."""
+
+    @property
+    def assignment_epoch(self) -> int: ...
+
+    @property
+    def assignment_timestamp(self) -> int: ...
 
 
 class EpochGroup(Copyable, Generic[M, T]):
@@ -59,6 +70,14 @@ class EpochGroup(Copyable, Generic[M, T]):
     def note_timestamps(self, now: Now) -> None:
         """Note the timestamps that have just been written, or read from the log."""
         self.assigned_at.note(self.assignment_timestamp_ms, now)
+
+    def replay_target_epoch(self, value: TargetEpoch | None) -> None:
+        """Apply type 6, 12 or 20, the epoch of the targets. A tombstone removes the targets."""
+        if value is None:
+            self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
+        else:
+            self.assignment_epoch = value.assignment_epoch
+            self.assignment_timestamp_ms = value.assignment_timestamp
 
     def _replace_member(self, old: M | None, new: M | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member.
@@ -136,6 +155,11 @@ class EpochGroup(Copyable, Generic[M, T]):
                 f"{member.member_id}.",
             )
         return member
+
+    def check_deletable(self) -> None:
+        """Raise ApiError NON_EMPTY_GROUP if it has members."""
+        if self.members:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def check_size(self, member_id: str, max_size: int, *, returns: bool = False) -> None:
         """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group.
