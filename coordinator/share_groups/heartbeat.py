@@ -14,7 +14,7 @@ Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -57,6 +57,8 @@ from .records import (
     target_record,
 )
 from .state_partitions import TopicOfState, Topics
+
+R = TypeVar("R")
 
 MAX_MEMBER_ID_UNITS = 36
 
@@ -158,9 +160,9 @@ class ShareHeartbeats:
         group: ShareGroup,
         member: ShareMember,
         now: Now,
-        reply: HeartbeatReply,
+        reply: R,
         step: Step = no_step,
-    ) -> Answer:
+    ) -> Outcome[DraftResult[R]]:
         """Remove a member that left or was fenced, and raise the group epoch."""
         draft = Draft(group, now, epoch_record, step)
         draft.records += member_tombstones(group.group_id, member.member_id)

@@ -13,11 +13,13 @@ from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.groups.modern_group_commits import RETRY_MS
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.classic_consumers import ClassicConsumer, Consumer, settle
 from tests.support.groups import GROUP, Waiting
 from tests.support.heartbeats import REBALANCE_MS, SESSION_MS, Heartbeats
@@ -270,3 +272,29 @@ async def test_a_resolution_that_cannot_be_written_in_slices_is_started_again(
     beats.beat("a", 1)
     beats.advance()
     assert resolved(beats) == {"t"}
+
+
+async def test_a_share_member_of_many_topics_is_removed_at_once_or_in_slices(
+    slicing: Slicing, caplog: pytest.LogCaptureFixture
+) -> None:
+    beats = slicing.heartbeats()
+    request = ShareGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="a",
+        member_epoch=0,
+        subscribed_topic_names=[f"t{number}" for number in range(20)],
+    )
+    coordinator = beats.groups.coordinator
+    for is_long in (False, True):
+        coordinator.members.share_group_heartbeat(request, Caller("client", "/127.0.0.1", 1))
+        group = coordinator.admin.share_group(GROUP)
+        if is_long:
+            with slicing.at_each_step():
+                beats.advance(SESSION_MS)
+                await turns(10)
+                assert "a" in group.members
+                await turns(TURNS)
+        else:
+            beats.advance(SESSION_MS)
+        assert not group.members
+    assert not any(record.levelname == "ERROR" for record in caplog.records)
