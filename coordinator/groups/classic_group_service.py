@@ -153,6 +153,7 @@ class ClassicGroupService:
             part = present[start : start + LEAVES_AT_ONCE]
             outcome = self.syncs.leave(group, leaving, part, answers, now)
             shard.journal.commit(outcome, now.wall_ms)
+            self._decisions.alarm.set(now)  # the next step may be the last: the client may be gone
         return LeaveGroupResponse(members=answers)
 
     def on_commit(self, shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:

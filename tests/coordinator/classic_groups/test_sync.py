@@ -1,5 +1,7 @@
 """The assignment, heartbeats and leaving."""
 
+import asyncio
+
 import pytest
 
 from odradek.coordinator.classic_groups import sync
@@ -256,6 +258,26 @@ def test_many_members_leave_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sizes[len(leaving) :] == [6, 4, 2], "the members at the steps after the look-ups"
     assert list(groups.group().members) == [leader]
     assert groups.join(leader).generation_id == 3
+
+
+def test_a_leave_that_is_cancelled_between_two_parts_has_begun_a_rebalance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(classic_group_service, "LEAVES_AT_ONCE", 1)
+    groups = Groups()
+    leader, *others = groups.stable_group(3)
+    leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in others]
+
+    def step() -> None:
+        if len(groups.group().members) == 2:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        groups.coordinator.members.leave_group(GROUP, leaving, step)
+    assert groups.group().state is ClassicState.PREPARING_REBALANCE
+    waiting = groups.send_join(leader)
+    groups.loop.advance(REBALANCE_MS)
+    assert waiting.done()
 
 
 def test_a_member_that_was_only_promised_an_id_can_leave() -> None:
