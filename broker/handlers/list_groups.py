@@ -7,6 +7,7 @@ here both names find it."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.classic_groups.group import ClassicState
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.messages.list_groups import (
     ListGroupsGroup,
@@ -30,7 +31,8 @@ def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsRes
             group_type=group.group_type,
         )
         for group in context.sliced(groups)
-        if (not states or group.state_name.lower() in states)
+        if group.state_name != ClassicState.DEAD.value  # it was deleted in an earlier slice
+        and (not states or group.state_name.lower() in states)
         and (not types or group.group_type in types)
         and (
             sees_all

@@ -11,18 +11,18 @@ Kafka: OffsetMetadataManager.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
-from itertools import repeat
+from itertools import chain
 from typing import NamedTuple
 
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
+from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 
 from .group_offsets import CommittedOffset, GroupOffsets, Place, TopicOffsets
 from .joined_offsets import JoinedCommits, JoinedTombstones, committed_offset
 
-NO_PRODUCER = -1
 # A part takes a millisecond or two.
 STEPS_OF_A_PART = 1_000
 
@@ -68,7 +68,8 @@ class Offsets:
     def pending(self, group_id: str) -> Set[Place]:
         """Return the partitions for which an open transaction has an offset now."""
         found = self._by_group.get(group_id)
-        return frozenset(() if found is None else found.pending)
+        # To copy a dict takes a tenth of the time of a set, which hashes each place again.
+        return {}.keys() if found is None else dict(found.pending).keys()
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction has any offset for this group."""
@@ -91,7 +92,7 @@ class Offsets:
             return
         committed = committed_offset(value, context.offset)
         group = self._writable(key.group, context.producer_id)
-        if context.producer_id == NO_PRODUCER:
+        if context.producer_id == NO_PRODUCER_ID:
             group.put(key.topic, key.partition, committed)
         else:
             group.put_pending(context.producer_id, key.topic, key.partition, committed)
@@ -102,7 +103,7 @@ class Offsets:
         for record_offset, committed in enumerate(commits.offsets, first):
             committed.record_offset = record_offset
         group = self._writable(commits.group_id, context.producer_id)
-        if context.producer_id == NO_PRODUCER:
+        if context.producer_id == NO_PRODUCER_ID:
             group.put_all(commits.topics, context.offset)
         else:
             writers = dict.fromkeys(commits.places, context.producer_id)
@@ -113,7 +114,7 @@ class Offsets:
         group = self._by_group.get(group_id)
         if group is None:
             group = self._by_group[group_id] = GroupOffsets()
-        if producer_id != NO_PRODUCER:
+        if producer_id != NO_PRODUCER_ID:
             self._groups_of.setdefault(producer_id, {})[group_id] = None
         return group
 
@@ -138,18 +139,15 @@ class Offsets:
 
     # -- tombstones ------------------------------------------------------------------------------
 
-    def known(self, group_id: str) -> dict[Place, None]:
-        """Return the partitions for which the group has a committed or pending offset."""
-        known: dict[Place, None] = {}
-        for topic, partitions in self.of_group(group_id).items():
-            known |= dict.fromkeys(zip(repeat(topic), partitions, strict=False))
-        found = self._by_group.get(group_id)
-        return known if found is None else known | dict.fromkeys(found.pending)
-
     def tombstones(self, group_id: str, step: Step = no_step) -> list[JournalRecord]:
-        """Return tombstones of all offsets of a group."""
-        known = stepping(iter(self.known(group_id)), step)
-        return tombstones_of((GroupTopicPartition(group_id, *place) for place in known), step)
+        """Return tombstones of all offsets of a group, which must not change in a step."""
+        known = (
+            (topic, partition)
+            for topic in list(self.of_group(group_id))
+            for partition in list(self.of_group(group_id).get(topic, ()))
+        )
+        places = chain(known, self.pending(group_id))
+        return tombstones_of((GroupTopicPartition(group_id, *place) for place in places), step)
 
     def in_topics(
         self, deleted: Sequence[tuple[str, bytes]], before_offset: int
@@ -256,7 +254,13 @@ def is_full_part(looked_at: int, tombstones: int) -> bool:
 
 def tombstones_of(keys: Iterable[GroupTopicPartition], step: Step = no_step) -> list[JournalRecord]:
     """Return the records that delete these offsets, one for each distinct key."""
-    return [
-        JournalRecord(None, 0, OffsetCommitKey(group=group_id, topic=topic, partition=partition))
-        for group_id, topic, partition in stepping(iter(dict.fromkeys(keys)), step)
-    ]
+    distinct: set[GroupTopicPartition] = set()
+    tombstones = []
+    for key in stepping(iter(keys), step):
+        if key not in distinct:
+            distinct.add(key)
+            group_id, topic, partition = key
+            found = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+            tombstones.append(JournalRecord(None, 0, found))
+    free(step, distinct)
+    return tombstones

@@ -7,7 +7,7 @@ are parked and answered only here, to keep the count right. Kafka: the maps and 
 ClassicGroup.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 
 from odradek.protocol.errors import ErrorCode
@@ -22,7 +22,8 @@ class ClassicRoster:
     """The members by id, in the order in which they joined the group."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, ClassicMember] = {}
+        # Ordered: the first of a dict is found slowly after thousands before it have left.
+        self.by_id: OrderedDict[str, ClassicMember] = OrderedDict()
         self.static_member_ids: dict[str, str] = {}
         # How many members have a join parked.
         self.joined = 0

@@ -120,7 +120,7 @@ class ClassicSync:
         for member_id in late:
             group.remove(member_id)
         return self._rebalances.rebalance(
-            group, f"{_first_names(late, len(late))} did not sync in time", now
+            group, f"{first_names(late, len(late))} did not sync in time", now
         )
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -168,18 +168,15 @@ class ClassicSync:
         self,
         group: ClassicGroup,
         leaving: Sequence[LeaveGroupMemberIdentity],
-        found: Leaving,
+        present: Iterable[int],
+        answers: list[LeaveGroupMemberResponse],
         now: Now,
-    ) -> tuple[Outcome[None], list[LeaveGroupMemberResponse]]:
-        """Remove members. Returns the outcome for the group, and a result for each member.
+    ) -> Outcome[None]:
+        """Remove members. Returns the outcome for the group.
 
-        `found`: what `find_leaving` has found.
-
-        Raises ApiError when the group is dead.
+        `present`: indexes of some that `find_leaving` has found. If one is not there any more, its
+        answer changes.
         """
-        if group.state is ClassicState.DEAD:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"group {group.group_id} is dead")
-        answers, present = found
         left = []
         for index in present:
             refusal = _leave_one(group, leaving[index])
@@ -188,10 +185,10 @@ class ClassicSync:
             else:
                 answers[index] = leave_result(leaving[index], refusal)
         if not left or group.state is ClassicState.EMPTY:
-            return NOTHING_TO_WRITE, answers
+            return NOTHING_TO_WRITE
         names = [_leaver_text(identity) for identity in left[:MAX_LOGGED_NAMES]]
-        reason = f"{_first_names(names, len(left))} left"
-        return self._rebalances.rebalance_or_complete(group, reason, now), answers
+        reason = f"{first_names(names, len(left))} left"
+        return self._rebalances.rebalance_or_complete(group, reason, now)
 
 
 def find_leaving(
@@ -255,7 +252,7 @@ def _leaver_text(identity: LeaveGroupMemberIdentity) -> str:
     return f"{who} ({identity.reason})" if identity.reason else who
 
 
-def _first_names(names: Sequence[str], count: int) -> str:
+def first_names(names: Sequence[str], count: int) -> str:
     """Return the first few of `count` names and the number of the others, for a log line."""
     more = count - MAX_LOGGED_NAMES
     return ", ".join(names[:MAX_LOGGED_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -35,7 +35,6 @@ from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now, TimerMoment
-from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -43,7 +42,6 @@ from odradek.protocol.records.consumer_group import (
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataValue,
 )
 from odradek.protocol.records.consumer_protocol import PROTOCOL_TYPE
 
@@ -54,8 +52,6 @@ from .records import group_tombstones, target_of, with_assignment, with_metadata
 from .subscriptions import ResolvedRegex, Subscriptions, count_in, is_homogeneous
 
 logger = logging.getLogger("odradek.groups")
-
-NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
 class ConsumerState(Enum):
@@ -113,14 +109,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                     "group %s: member %s is removed before its assignment", self.group_id, member_id
                 )
             self._replace_member(old, None)
-
-    def replay_target_epoch(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """Apply type 6, the epoch of the targets. A tombstone removes the targets."""
-        if value is None:
-            self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
-        else:
-            self.assignment_epoch = value.assignment_epoch
-            self.assignment_timestamp_ms = value.assignment_timestamp
 
     def replay_target(
         self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
@@ -275,10 +263,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     def check_offset_deletion(self) -> None:
         """Never raises. Topics that a member is subscribed to are refused one by one."""
-
-    def check_deletable(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def retention_counts_from(self, commit_timestamp_ms: int) -> int:
         return commit_timestamp_ms

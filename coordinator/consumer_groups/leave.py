@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from odradek.coordinator.classic_groups.sync import MAX_LOGGED_NAMES, first_names
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_MS
@@ -98,8 +99,9 @@ class Departures:
             draft.then.append(partial(self._deadlines.cancel_all, key))
         orphans = _regexes_used_only_by(group, members)
         draft.records += (regex_tombstone(group.group_id, regex) for regex in orphans)
-        topics = group.subscriptions.topics_without(members, orphans)
-        names = ", ".join(member.member_id for member in members)
+        topics = group.subscriptions.topics_without(members, draft.step, orphans)
+        some = [member.member_id for member in members[:MAX_LOGGED_NAMES]]
+        names = first_names(some, len(members))
         draft.bump_epoch(self._topics.group_hash(topics, draft.step), f"removed {names}")
         if len(members) == len(group.members):  # a member that joins later need not wait
             draft.records.append(

@@ -74,7 +74,7 @@ def _replaced(draft: ConsumerDraft, old: ConsumerMember, member_id: str) -> Cons
     group_id = draft.group_id
     draft.records += member_tombstones(group_id, old.member_id)
     draft.records += (
-        subscription_record(group_id, member),
+        subscription_record(group_id, member, draft.step),
         target_record(group_id, member_id, draft.group.target(old.member_id)),
         current_assignment_record(group_id, member),
     )

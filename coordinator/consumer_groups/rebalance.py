@@ -56,7 +56,7 @@ def write_subscription(
     """Write a changed subscription. Return whether the subscribed topic names have changed."""
     if updated is member or updated == member:
         return False
-    draft.records.append(subscription_record(draft.group_id, updated))
+    draft.records.append(subscription_record(draft.group_id, updated, draft.step))
     return updated.subscribed_topics != member.subscribed_topics
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import member_state
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -46,14 +46,16 @@ logger = logging.getLogger("odradek.groups")
 # -- a member's records ----------------------------------------------------------------------------
 
 
-def subscription_record(group_id: str, member: ConsumerMember) -> JournalRecord:
+def subscription_record(
+    group_id: str, member: ConsumerMember, step: Step = no_step
+) -> JournalRecord:
     """A member's subscription (type 5)."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_names=sorted_in_steps(member.subscribed_topics, step),
         subscribed_topic_regex=member.subscribed_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
@@ -121,10 +123,14 @@ def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> Jo
     return JournalRecord(value, key=ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
 
 
-def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> JournalRecord:
+def regex_record(
+    group_id: str, regex: str, resolved: ResolvedRegex, step: Step = no_step
+) -> JournalRecord:
     """The topics that a regular expression matches (type 16)."""
     value = ConsumerGroupRegularExpressionValue(
-        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+        topics=sorted_in_steps(resolved.topics, step),
+        version=resolved.version,
+        timestamp=resolved.timestamp_ms,
     )
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
     return JournalRecord(value, key=key)

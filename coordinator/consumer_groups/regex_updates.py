@@ -21,6 +21,7 @@ from odradek.coordinator.any_group.caller import MayDescribe
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 
 from .draft import ConsumerDraft
@@ -100,21 +101,27 @@ class RegexUpdates:
         self._in_progress.discard(group_id)
 
     def apply_resolution(
-        self, group: ConsumerGroup, resolutions: Mapping[str, ResolvedRegex], now: Now
+        self,
+        group: ConsumerGroup,
+        resolutions: Mapping[str, ResolvedRegex],
+        now: Now,
+        step: Step = no_step,
     ) -> Outcome[DraftResult[None]]:
         """Write the topics of the expressions; raise the group epoch if they have changed.
 
         Expressions that have lost their subscribers since are ignored.
         """
-        draft = ConsumerDraft(group, now)
+        draft = ConsumerDraft(group, now, step)
+        change_offset = self._topics.last_change_offset
         before = group.subscriptions.resolved_regexes
         subscribed = {
             regex: resolved
             for regex, resolved in resolutions.items()
             if regex in group.subscriptions.regex_subscribers
         }
-        draft.records += (regex_record(group.group_id, *item) for item in subscribed.items())
-        metadata_hash = self._topics.group_hash(group.subscriptions.topics_if_resolved(subscribed))
+        draft.records += (regex_record(group.group_id, *item, step) for item in subscribed.items())
+        topics = group.subscriptions.topics_if_resolved(subscribed, step)
+        metadata_hash = self._topics.group_hash(topics, step)
         nothing: frozenset[str] = frozenset()
         changed = any(
             resolved.topics != (before[regex].topics if regex in before else nothing)
@@ -122,7 +129,7 @@ class RegexUpdates:
         )
         if changed or metadata_hash != group.metadata_hash:
             draft.bump_epoch(metadata_hash, "its regular expressions match other topics")
-            draft.topics_checked_offset = self._topics.last_change_offset
+            draft.topics_checked_offset = change_offset
         return draft.outcome(None)
 
 

@@ -60,12 +60,14 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
 
     def replace_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Set the resolution of an expression; None removes it."""
-        old = self.resolved_regexes.pop(regex, None)
-        if old is not None:
-            count_topics(self.topics, old.topics, Subscribers(by_regex=-1))
-        if resolved is not None:
+        old = self._topics_of_regex(regex)
+        new: frozenset[str] = frozenset()
+        if resolved is None:
+            self.resolved_regexes.pop(regex, None)
+        else:
             self.resolved_regexes[regex] = resolved
-            count_topics(self.topics, resolved.topics, Subscribers(by_regex=+1))
+            new = resolved.topics
+        _replace_regex_topics(self.topics, old, new)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -96,23 +98,27 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
         topics = super().topics_if(old, new, step)
         regex = old.subscribed_regex
         if regex != new.subscribed_regex and self.regex_subscribers[regex] == 1:
-            self._remove_regexes(topics, [regex])
+            self._remove_regexes(topics, [regex], step)
         return topics
 
     def topics_without(
-        self, members: Iterable[ConsumerMember], regexes: Iterable[str] = ()
+        self,
+        members: Iterable[ConsumerMember],
+        step: Step = no_step,
+        regexes: Iterable[str] = (),
     ) -> dict[str, Subscribers]:
         """Subscribers by topic without these members and these expressions."""
-        topics = super().topics_without(members)
-        self._remove_regexes(topics, regexes)
+        topics = super().topics_without(members, step)
+        self._remove_regexes(topics, regexes, step)
         return topics
 
-    def topics_if_resolved(self, resolved: Mapping[str, ResolvedRegex]) -> TopicSubscribers:
+    def topics_if_resolved(
+        self, resolved: Mapping[str, ResolvedRegex], step: Step = no_step
+    ) -> TopicSubscribers:
         """Subscribers by topic if these expressions were resolved to these topics."""
         topics = dict(self.topics)
-        self._remove_regexes(topics, resolved)
-        for resolution in resolved.values():
-            count_topics(topics, resolution.topics, Subscribers(by_regex=+1))
+        for regex, resolution in resolved.items():
+            _replace_regex_topics(topics, self._topics_of_regex(regex), resolution.topics, step)
         return topics
 
     def regexes_if(self, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, int]:
@@ -121,11 +127,23 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
         _count_regex(regexes, old, new)
         return regexes
 
-    def _remove_regexes(self, topics: dict[str, Subscribers], regexes: Iterable[str]) -> None:
+    def _remove_regexes(
+        self, topics: dict[str, Subscribers], regexes: Iterable[str], step: Step
+    ) -> None:
         for regex in regexes:
-            resolved = self.resolved_regexes.get(regex)
-            if resolved is not None:
-                count_topics(topics, resolved.topics, Subscribers(by_regex=-1))
+            _replace_regex_topics(topics, self._topics_of_regex(regex), frozenset(), step)
+
+    def _topics_of_regex(self, regex: str) -> frozenset[str]:
+        resolved = self.resolved_regexes.get(regex)
+        return frozenset() if resolved is None else resolved.topics
+
+
+def _replace_regex_topics(
+    topics: dict[str, Subscribers], old: frozenset[str], new: frozenset[str], step: Step = no_step
+) -> None:
+    """Count the topics of one expression that has got others. Most are the same as before."""
+    count_topics(topics, stepping(iter(old - new), step), Subscribers(by_regex=-1))
+    count_topics(topics, stepping(iter(new - old), step), Subscribers(by_regex=+1))
 
 
 def is_homogeneous(

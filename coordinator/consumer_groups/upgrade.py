@@ -95,7 +95,7 @@ class Upgrades:
                 group, f"an unsupported custom assignor is in use ({error}); use a default one"
             ) from error
         _check_owners(group, members, step)
-        records = list(stepping(self._records(group, members), step))
+        records = list(stepping(self._records(group, members, step), step))
         draft = ConsumerDraft(_replay_records(group, records, step), now, step)
         draft.needs_new_target = group.state is not ClassicState.STABLE
         draft.records += (*group.tombstones(), *records)
@@ -147,13 +147,13 @@ class Upgrades:
         )
 
     def _records(
-        self, group: ClassicGroup, members: Sequence[ConsumerMember]
+        self, group: ClassicGroup, members: Sequence[ConsumerMember], step: Step
     ) -> Iterator[JournalRecord]:
         """The records of the new group, in Kafka's order."""
         group_id, epoch = group.group_id, group.generation_id
         topics = frozenset[str]().union(*{member.subscribed_topics for member in members})
         yield from (subscription_record(group_id, member) for member in members)
-        yield epoch_record(group_id, epoch, self._topics.group_hash(topics))
+        yield epoch_record(group_id, epoch, self._topics.group_hash(topics, step))
         for member in members:
             target = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
             yield target_record(group_id, member.member_id, target)

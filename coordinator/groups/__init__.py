@@ -10,6 +10,7 @@ group_configs_by_type    the configuration of single groups
 modern_group_commits     writes decisions about groups whose assignments are computed here
 group_decisions, offset_deletion
                          decisions that take long, in steps
+fencing                  removes members that have missed a deadline
 regex_resolution         resolves the regular expressions of consumer groups
 classic_group_service, consumer_group_service, share_group_service, streams_group_service
                          commit the decisions about members and keep their deadlines

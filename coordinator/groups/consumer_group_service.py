@@ -35,10 +35,8 @@ from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.consumer_groups.quiet_heartbeat import is_quiet
 from odradek.coordinator.consumer_groups.rebalance import Rebalance
 from odradek.coordinator.consumer_groups.upgrade import Upgrades
-from odradek.coordinator.modern_groups.deadlines import SESSION
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
-from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.steps import Step
@@ -51,9 +49,9 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 
+from .fencing import Fencing
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit_fencing, log_fencing, log_fencing_failure
 from .regex_resolution import RegexResolution
 
 
@@ -82,9 +80,15 @@ class ConsumerGroupService:
         """
         self._shards = shards
         self._configs = configs
-        self._clock = decisions.clock
         self._decisions = decisions
-        self.deadlines = ConsumerDeadlines(deadlines, self._fence)
+        fencing = Fencing(
+            shards,
+            decisions,
+            ConsumerGroup,
+            make_deadlines=partial(ConsumerDeadlines, deadlines),
+            remove=self._remove,
+        )
+        self.deadlines = fencing.deadlines
         in_turns = classic_rebalance.in_turns
         downgrades = Downgrades(
             topics=topics,
@@ -99,7 +103,7 @@ class ConsumerGroupService:
             configs=configs,
             deadlines=self.deadlines,
             regexes=RegexResolution(
-                shards, topics, configs.broker.regex_refresh_interval_ms, loop, decisions.clock
+                shards, topics, configs.broker.regex_refresh_interval_ms, loop, decisions
             ).updates,
             rebalance=Rebalance(
                 topics=topics,
@@ -113,7 +117,7 @@ class ConsumerGroupService:
             topics=topics,
             configs=configs,
             deadlines=self.deadlines,
-            has_member=self._has_member,
+            has_member=lambda key: fencing.member_now(key) is not None,
             in_turns=in_turns,
         )
         self._heartbeats = ConsumerHeartbeats(
@@ -235,75 +239,10 @@ class ConsumerGroupService:
             for member_id in group.members:
                 self.deadlines.cancel_all(group.key_of(member_id))
 
-    def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
-        """Remove a member that missed a deadline, if `epoch` is None or still the member's.
-
-        Returns when to try again, in timer time, if the removal could not be written.
-        """
-        shard = self._shards.at(key.partition)
-        found = self._find(key)
-        if found is None:  # the group has just become a classic group
-            return None
-        group, member = found
-        if epoch not in (None, member.member_epoch):
-            return None
-        if not (group.classic_member_count and group.only_classic_without([member])):
-            removal = self.services.departures.remove(group, [member], now, None)
-            return commit_fencing(shard, removal, key, deadline, now)
-        log_fencing(key, deadline)  # and the group becomes a classic group, which may take long
-        try:
-            decide = partial(self._decide_fencing, deadline, key, member)
-            pending = self._decisions.decide(shard, key.group_id, decide, now)
-        except ApiError as error:
-            return log_fencing_failure(key, error, now)
-        if pending is not None:
-            self._decisions.keep(self._wait_for_fencing(deadline, key, member, pending))
-        return None
-
-    def _decide_fencing(
-        self,
-        deadline: str,
-        key: MemberKey,
-        member: ConsumerMember,
-        _shard: GroupShard,
-        now: Now,
-        step: Step,
+    def _remove(
+        self, group: ConsumerGroup, member: ConsumerMember, now: Now, step: Step
     ) -> Outcome[DraftResult[None]]:
-        group, current = self._find(key) or (None, None)
-        is_renewed = deadline == SESSION and key in self.deadlines.sessions
-        # The member may have changed while the decision waited.
-        if is_renewed or group is None or current is not member:
-            return Outcome(reply=DraftResult(key.group_id, None))
         return self.services.departures.remove(group, [member], now, None, step)
-
-    async def _wait_for_fencing(
-        self, deadline: str, key: MemberKey, member: ConsumerMember, pending: Awaitable[None]
-    ) -> None:
-        try:
-            await pending
-        except ApiError as error:
-            now = self._clock()
-            again_ms = log_fencing_failure(key, error, now)
-            if self._member_now(key) is member:  # else it has changed: replay makes another object
-                self.deadlines.retry(deadline, key, again_ms)
-                self._decisions.alarm.set(now)
-
-    def _find(self, key: MemberKey) -> tuple[ConsumerGroup, ConsumerMember] | None:
-        """The member of this key, and its group. Raises ApiError if the shard is not served."""
-        group = self._shards.at(key.partition).state.find_consumer(key.group_id)
-        member = None if group is None else group.members.get(key.member_id)
-        return None if group is None or member is None else (group, member)
-
-    def _has_member(self, key: MemberKey) -> bool:
-        return self._member_now(key) is not None
-
-    def _member_now(self, key: MemberKey) -> ConsumerMember | None:
-        """The member of this key; None if there is none, or its shard is not served any more."""
-        try:
-            _, member = self._find(key) or (None, None)
-        except ApiError:
-            return None
-        return member
 
 
 def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:

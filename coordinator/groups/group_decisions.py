@@ -85,8 +85,9 @@ class GroupDecisions:
         self.alarm = alarm
         self._slicer = slicer
         self.clock = clock
+        # By group id; a lock exists while a decision in slices holds it or waits for it.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._in_slices = 0
+        self._in_slices = 0  # mostly none: then there is no lock to look up
         self._kept: set[asyncio.Future[Any]] = set()
 
     def decide(
@@ -155,6 +156,7 @@ class GroupDecisions:
         outcome = decide(shard, now, step)
         prepared = shard.journal.prepare(outcome, now.wall_ms, step)
         if prepared is not None and len(prepared.joined) > FEW_RECORDS:
+            # One record in their place has the group as they leave it.
             records = [joined.record for joined in prepared.joined]
             new_group = outcome.reply.new_group
             replayed = shard.state.replayed(group_id, records, now.wall_ms, step, new_group)

@@ -185,19 +185,18 @@ class MemberRequests:
 
         Returns an awaitable if the decision takes long.
         """
-        now = self._clock()
         response: LeaveGroupResponse | Awaitable[LeaveGroupResponse]
         try:
             shard, group = self._group_of_member(group_id)
             if isinstance(group, ConsumerGroup):
-                response = self._consumer.leave(shard, group_id, leaving, now)
+                response = self._consumer.leave(shard, group_id, leaving, self._clock())
                 if not isinstance(response, LeaveGroupResponse):
                     response = self._left(response, group_id, leaving)
             else:
-                response = self._classic.leave(shard, group, leaving, now, step)
+                response = self._classic.leave(shard, group, leaving, step)
         except ApiError as refusal:
             response = _refuse_leave(leaving, refusal.code, step)
-        self._alarm.set(now)
+        self._alarm.set(self._clock())  # it may have taken long
         return response
 
     async def _left(

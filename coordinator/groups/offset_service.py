@@ -80,10 +80,10 @@ class OffsetService:
         )
 
         def extend_session(shard: GroupShard) -> None:
-            self._classic.on_commit(shard, request.group_id, request.member_id, now)
+            self._classic.on_commit(shard, request.group_id, request.member_id, self._clock())
 
         answers = self._commit(request.group_id, commit, now, step, confirm=extend_session)
-        self._alarm.set(now)
+        self._alarm.set(self._clock())  # the commit may have taken long
         return answers
 
     def commit_in_transaction(

@@ -20,7 +20,6 @@ from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
-from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.runtime.part_queue import PartQueue
@@ -64,9 +63,10 @@ from odradek.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatResponse,
 )
 
+from .fencing import Fencing
 from .group_decisions import GroupDecisions, while_unchanged
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import commit, commit_fencing
+from .modern_group_commits import commit
 
 logger = logging.getLogger("odradek.groups")
 
@@ -120,7 +120,13 @@ class ShareGroupService:
         self._when_states_exist = when_states_exist
         self._initializations = PartQueue(loop.call_soon)
         self._deletions = PartQueue(loop.call_soon)
-        self.deadlines = MemberDeadlines(deadlines, self._fence)
+        self.deadlines = Fencing(
+            shards,
+            decisions,
+            ShareGroup,
+            make_deadlines=partial(MemberDeadlines, deadlines),
+            remove=self._removal,
+        ).deadlines
         self._heartbeats = ShareHeartbeats(
             topics=topics, configs=configs, deadlines=self.deadlines, assignor=SimpleAssignor()
         )
@@ -369,16 +375,10 @@ class ShareGroupService:
             for member_id in group.members:
                 self.deadlines.cancel_all(group.key_of(member_id))
 
-    def _fence(self, deadline: str, _epoch: int | None, key: MemberKey, now: Now) -> int | None:
-        """Remove a member whose session has ended. Returns when to try again, in timer time."""
-        shard = self._shards.at(key.partition)
-        group = shard.state.share_group(key.group_id)
-        removal = self._removal(group, group.member(key.member_id), now)
-        return commit_fencing(shard, removal, key, deadline, now)
-
-    def _removal(self, group: ShareGroup, member: ShareMember, now: Now) -> Answer:
-        nothing = HeartbeatReply(ShareGroupHeartbeatResponse())
-        return self._heartbeats.remove(group, member, now, nothing)
+    def _removal(
+        self, group: ShareGroup, member: ShareMember, now: Now, step: Step = no_step
+    ) -> Outcome[DraftResult[None]]:
+        return self._heartbeats.remove(group, member, now, None, step)
 
 
 def _refusal(error: ApiError) -> HeartbeatReply:

@@ -15,10 +15,9 @@ from functools import partial
 
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.modern_groups.draft import DraftResult
-from odradek.coordinator.modern_groups.member import MemberKey
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.coordinator.streams_groups.deadlines import GroupKey, StreamsDeadlines
 from odradek.coordinator.streams_groups.draft import StreamsDraft
@@ -27,6 +26,7 @@ from odradek.coordinator.streams_groups.group_configs import StreamsGroupConfigs
 from odradek.coordinator.streams_groups.heartbeat import Answer, HeartbeatReply, StreamsHeartbeats
 from odradek.coordinator.streams_groups.heartbeat_checks import check_heartbeat
 from odradek.coordinator.streams_groups.leave import remove_member
+from odradek.coordinator.streams_groups.member import StreamsMember
 from odradek.coordinator.streams_groups.rebalance import StreamsRebalance
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -34,9 +34,10 @@ from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 
+from .fencing import Fencing
 from .group_decisions import GroupDecisions
 from .group_shards import GroupShard, GroupShards
-from .modern_group_commits import RETRY_MS, commit, commit_fencing
+from .modern_group_commits import RETRY_MS, commit
 
 logger = logging.getLogger("odradek.groups")
 
@@ -56,7 +57,15 @@ class StreamsGroupService:
         self._shards = shards
         self._decisions = decisions
         self._configs = configs
-        self.deadlines = StreamsDeadlines(deadlines, self._fence, self._end_initial_delay)
+        self.deadlines = Fencing(
+            shards,
+            decisions,
+            StreamsGroup,
+            make_deadlines=lambda fence: StreamsDeadlines(
+                deadlines, fence, self._end_initial_delay
+            ),
+            remove=self._removal,
+        ).deadlines
         self._rebalance = StreamsRebalance(topics=topics, configs=configs, deadlines=self.deadlines)
         self._heartbeats = StreamsHeartbeats(
             configs=configs, deadlines=self.deadlines, rebalance=self._rebalance
@@ -92,7 +101,7 @@ class StreamsGroupService:
         for member_id in member_ids:
             member = group.members.get(member_id)
             if member is not None:
-                commit(shard, remove_member(group, member, self.deadlines, now, None), now)
+                commit(shard, self._removal(group, member, now), now)
 
     # -- deadlines ---------------------------------------------------------------------------------
 
@@ -114,18 +123,14 @@ class StreamsGroupService:
             for member_id in group.members:
                 self.deadlines.cancel_all(group.key_of(member_id))
 
-    def _fence(self, deadline: str, epoch: int | None, key: MemberKey, now: Now) -> int | None:
-        """Remove a member that missed a deadline, if `epoch` is None or still the member's.
-
-        Returns when to try again, in timer time, if the removal could not be written.
-        """
-        shard = self._shards.at(key.partition)
-        group = shard.state.streams_group(key.group_id)
-        member = group.members[key.member_id]
-        if epoch not in (None, member.member_epoch):
-            return None
-        removal = remove_member(group, member, self.deadlines, now, None)
-        return commit_fencing(shard, removal, key, deadline, now)
+    def _removal(
+        self,
+        group: StreamsGroup,
+        member: StreamsMember,
+        now: Now,
+        step: Step = no_step,  # noqa: ARG002 # it is short
+    ) -> Outcome[DraftResult[None]]:
+        return remove_member(group, member, self.deadlines, now, None)
 
     def _end_initial_delay(self, key: GroupKey, now: Now) -> int | None:
         """Assign the tasks of a group whose initial rebalance delay has passed.

@@ -11,7 +11,7 @@ assignments were computed. A member's epoch is the epoch of the target that the 
 Only the replay methods of a group's type assign journaled state. Kafka: ModernGroup.
 """
 
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.runtime.copies import Copyable
@@ -23,9 +23,20 @@ from .subscriptions import TopicSubscriptions
 
 # The epoch of a new group in Kafka. The first member raises it to 2.
 FIRST_EPOCH = 1
+NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
 T = TypeVar("T")
+
+
+class TargetEpoch(Protocol):
+    """The value of a record of the targets' epoch."""
+
+    @property
+    def assignment_epoch(self) -> int: ...
+
+    @property
+    def assignment_timestamp(self) -> int: ...
 
 
 class EpochGroup(Copyable, Generic[M, T]):
@@ -60,6 +71,14 @@ class EpochGroup(Copyable, Generic[M, T]):
         """Note the timestamps that have just been written, or read from the log."""
         self.assigned_at.note(self.assignment_timestamp_ms, now)
 
+    def replay_target_epoch(self, value: TargetEpoch | None) -> None:
+        """Apply type 6, 12 or 20, the epoch of the targets. A tombstone removes the targets."""
+        if value is None:
+            self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
+        else:
+            self.assignment_epoch = value.assignment_epoch
+            self.assignment_timestamp_ms = value.assignment_timestamp
+
     def _replace_member(self, old: M | None, new: M | None) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member.
 
@@ -67,11 +86,11 @@ class EpochGroup(Copyable, Generic[M, T]):
         Kafka it stays with the member until the log is cleaned and read again.
         """
         instance_id = None if old is None else old.instance_id
-        if old and instance_id and self.static_member_ids.get(instance_id) == old.member_id:
+        if old and instance_id is not None and self._static_member_id(instance_id) == old.member_id:
             del self.static_member_ids[instance_id]
         if new is not None:
             self.members[new.member_id] = new
-            if new.instance_id:
+            if new.instance_id is not None:  # a classic member may have an empty one
                 self.static_member_ids[new.instance_id] = new.member_id
         elif old is not None:
             del self.members[old.member_id]
@@ -96,7 +115,7 @@ class EpochGroup(Copyable, Generic[M, T]):
 
     def static_member(self, instance_id: str | None) -> M | None:
         """Return the member of this instance id, which may be away; None if there is none."""
-        member_id = self.static_member_ids.get(instance_id or "")
+        member_id = self._static_member_id(instance_id)
         return None if member_id is None else self.member(member_id)
 
     def check_released(self, present: M, member_id: str) -> None:
@@ -113,7 +132,11 @@ class EpochGroup(Copyable, Generic[M, T]):
 
     def previous_id(self, member: M) -> str:
         """The id of the static member that this member replaces, or its own id."""
-        return self.static_member_ids.get(member.instance_id or "", member.member_id)
+        known_id = self._static_member_id(member.instance_id)
+        return member.member_id if known_id is None else known_id
+
+    def _static_member_id(self, instance_id: str | None) -> str | None:
+        return None if instance_id is None else self.static_member_ids.get(instance_id)
 
     def requesting_member(self, member_id: str, instance_id: str | None) -> M:
         """Return the member that sent a request; it must be in the group.
@@ -132,6 +155,11 @@ class EpochGroup(Copyable, Generic[M, T]):
                 f"{member.member_id}.",
             )
         return member
+
+    def check_deletable(self) -> None:
+        """Raise ApiError NON_EMPTY_GROUP if it has members."""
+        if self.members:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def check_size(self, member_id: str, max_size: int, *, returns: bool = False) -> None:
         """Raise ApiError GROUP_MAX_SIZE_REACHED for a new member of a full group.

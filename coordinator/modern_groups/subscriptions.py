@@ -49,10 +49,10 @@ class TopicSubscriptions(Copyable, Generic[M]):
         self._count_members(topics, [new], +1, step)
         return topics
 
-    def topics_without(self, members: Iterable[M]) -> dict[str, Subscribers]:
+    def topics_without(self, members: Iterable[M], step: Step = no_step) -> dict[str, Subscribers]:
         """Subscribers by topic without these members."""
         topics = dict(self.topics)
-        self._count_members(topics, members, -1)
+        self._count_members(topics, members, -1, step)
         return topics
 
     @staticmethod

@@ -22,6 +22,7 @@ from struct import Struct
 from xxhash import xxh3_64_intdigest
 
 from odradek.coordinator.java.java_hash import java_order, utf16_units
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 
 # The hash of a topic that does not exist, and of a group without an existing topic.
 NO_HASH = 0
@@ -31,27 +32,30 @@ _INT = Struct("<i")
 _LONG = Struct("<q")
 
 
-def topic_hash(topic_id: bytes, name: str, racks: Sequence[Iterable[str]]) -> int:
+def topic_hash(
+    topic_id: bytes, name: str, racks: Sequence[Iterable[str]], step: Step = no_step
+) -> int:
     """Return the hash of a topic; `racks` gives the racks of the replicas of each partition.
 
     A rack that repeats is hashed as often: Kafka names it once for each replica.
     """
     pieces = [_MAGIC, topic_id[7::-1], topic_id[:7:-1], _text(name), _INT.pack(len(racks))]
     known: dict[tuple[str, ...], bytes] = {}  # most partitions of a topic are in the same racks
-    for index, of_partition in enumerate(map(tuple, racks)):
+    for index, of_partition in enumerate(map(tuple, stepping(racks, step))):
         if of_partition not in known:
             known[of_partition] = _racks(of_partition)
         pieces += _INT.pack(index), known[of_partition]
     return _signed(xxh3_64_intdigest(b"".join(pieces)))
 
 
-def group_hash(topic_hashes: Mapping[str, int]) -> int:
+def group_hash(topic_hashes: Mapping[str, int], step: Step = no_step) -> int:
     """Return the hash of a group from the topic hashes by topic name."""
     if not topic_hashes:
         return NO_HASH
     # Topic names are ASCII, which Java and Python sort in the same order.
-    in_order = (topic_hashes[name] for name in sorted(topic_hashes))
-    return _signed(xxh3_64_intdigest(b"".join(map(_LONG.pack, in_order))))
+    in_order = stepping(sorted_in_steps(topic_hashes, step), step)
+    packed = b"".join([_LONG.pack(topic_hashes[name]) for name in in_order])
+    return _signed(xxh3_64_intdigest(packed))
 
 
 def _racks(racks: Iterable[str]) -> bytes:

@@ -18,7 +18,7 @@ Kafka: CoordinatorMetadataImage, GroupMetadataManager.onMetadataUpdate and its t
 from collections.abc import Iterable, Iterator
 
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
-from odradek.coordinator.metadata.topics import Topic, TopicEvent
+from odradek.coordinator.metadata.topics import Partition, Topic, TopicEvent
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .topic_hash import group_hash, topic_hash
@@ -83,23 +83,33 @@ class ClusterTopics:
     # -- hashes ---------------------------------------------------------------------------------
 
     def group_hash(self, names: Iterable[str], step: Step = no_step) -> int:
-        """Return the hash of the named topics that exist (0 if none does)."""
+        """Return the hash of the named topics that exist (0 if none does).
+
+        A topic that changes in a step may be hashed as it was before, or in part. So a caller that
+        notes that the topics were checked takes `last_change_offset` before.
+        """
         self._refresh_racks()
-        existing = [name for name in stepping(names, step) if name in self._topics]
-        return group_hash({name: self._hash_of(name) for name in existing if name in self._topics})
+        hashes = {}
+        for name in stepping(names, step):
+            found = self._hashes.get(name)
+            if found is None and (topic := self._topics.get(name)) is not None:
+                found = self._hash_of(topic, step)
+            if found is not None:
+                hashes[name] = found
+        return group_hash(hashes, step)
 
-    def _hash_of(self, name: str) -> int:
-        found = self._hashes.get(name)
-        if found is not None:
-            return found
-        topic = self._topics[name]
-        racks = [tuple(self._racks_of(topic, index)) for index in topic.partitions]
-        value = self._hashes[name] = topic_hash(topic.id, name, racks)
-        return value
+    def _hash_of(self, topic: Topic, step: Step) -> int:
+        hashes, change_offset = self._hashes, self.last_change_offset
+        partitions = stepping(topic.partitions.values(), step)
+        racks = [tuple(self._racks_of(partition)) for partition in partitions]
+        found = topic_hash(topic.id, topic.name, racks, step)
+        if self.last_change_offset == change_offset:  # else it may have changed in a step
+            hashes[topic.name] = found
+        return found
 
-    def _racks_of(self, topic: Topic, partition: int) -> Iterator[str]:
+    def _racks_of(self, partition: Partition) -> Iterator[str]:
         """Yield the rack of each replica whose broker has one; racks may repeat."""
-        for node_id in topic.partitions[partition].replicas:
+        for node_id in partition.replicas:
             broker = self._metadata.brokers.get(node_id)
             if broker is not None and broker.rack is not None:
                 yield broker.rack
@@ -109,7 +119,7 @@ class ClusterTopics:
         racks = tuple((node, broker.rack) for node, broker in self._metadata.brokers.items())
         if racks != self._racks:
             self._racks = racks
-            self._hashes.clear()
+            self._hashes = {}  # a hash that is being made in steps goes into the old one
 
     # -- changes --------------------------------------------------------------------------------
 

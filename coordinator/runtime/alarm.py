@@ -59,7 +59,10 @@ class Alarm:
             self.set(now)
 
     def _expire_some(self) -> None:
-        """The same, for a millisecond. The next turn of the loop calls the others."""
+        """Call deadlines that are due, for a millisecond.
+
+        The timer is set for the others. They are due, so the next turn of the loop calls them.
+        """
         now = self._clock()
         try:
             self.deadlines.expire_due(now, lambda: self._clock().timer_ms < now.timer_ms + TURN_MS)

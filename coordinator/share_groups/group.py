@@ -22,7 +22,6 @@ from odradek.protocol.records.share_group import (
     ShareGroupMetadataValue,
     ShareGroupStatePartitionMetadataValue,
     ShareGroupTargetAssignmentMemberValue,
-    ShareGroupTargetAssignmentMetadataValue,
 )
 
 from .member import ShareMember
@@ -72,12 +71,6 @@ class ShareGroup(ModernGroup[ShareMember]):
         """Apply type 11, the group epoch. Its tombstone removes the group (replay.py)."""
         self.epoch = value.epoch
         self.metadata_hash = value.metadata_hash
-
-    def replay_target_epoch(self, value: ShareGroupTargetAssignmentMetadataValue | None) -> None:
-        """Apply type 12, the epoch of the targets. A tombstone precedes the end of the group."""
-        if value is not None:
-            self.assignment_epoch = value.assignment_epoch
-            self.assignment_timestamp_ms = value.assignment_timestamp
 
     def replay_target(
         self, member_id: str, value: ShareGroupTargetAssignmentMemberValue | None
@@ -187,10 +180,6 @@ class ShareGroup(ModernGroup[ShareMember]):
         return ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group."
         )
-
-    def check_deletable(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def retention_counts_from(self, commit_timestamp_ms: int) -> int | None:  # noqa: ARG002 # of every type of group
         return None

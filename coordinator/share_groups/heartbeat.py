@@ -14,7 +14,7 @@ Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -34,7 +34,7 @@ from odradek.coordinator.modern_groups.target_assignment import (
 from odradek.coordinator.modern_groups.topic_checks import check_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step, stepping_if_many
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_group_heartbeat import (
@@ -57,6 +57,8 @@ from .records import (
     target_record,
 )
 from .state_partitions import TopicOfState, Topics
+
+R = TypeVar("R")
 
 MAX_MEMBER_ID_UNITS = 36
 
@@ -146,7 +148,7 @@ class ShareHeartbeats:
                 member_id=request.member_id, member_epoch=LEAVING_EPOCH
             )
             member = group.member(request.member_id)
-            return self.remove(group, member, now, HeartbeatReply(left))
+            return self.remove(group, member, now, HeartbeatReply(left), step)
         group.check_size(request.member_id, self._configs.broker.max_size)
         member = (group.member_or_new if joins else group.member)(request.member_id)
         _check_epoch(member, request.member_epoch)
@@ -154,13 +156,18 @@ class ShareHeartbeats:
         return self._serve_member(draft, member, request, caller)
 
     def remove(
-        self, group: ShareGroup, member: ShareMember, now: Now, reply: HeartbeatReply
-    ) -> Answer:
+        self,
+        group: ShareGroup,
+        member: ShareMember,
+        now: Now,
+        reply: R,
+        step: Step = no_step,
+    ) -> Outcome[DraftResult[R]]:
         """Remove a member that left or was fenced, and raise the group epoch."""
-        draft = Draft(group, now, epoch_record)
+        draft = Draft(group, now, epoch_record, step)
         draft.records += member_tombstones(group.group_id, member.member_id)
-        topics = group.subscriptions.topics_without([member])
-        draft.bump_epoch(self._topics.group_hash(topics), f"removed {member.member_id}")
+        topics = group.subscriptions.topics_without([member], step)
+        draft.bump_epoch(self._topics.group_hash(topics, step), f"removed {member.member_id}")
         if len(group.members) == 1:  # a member that joins later need not wait
             draft.records.append(
                 target_epoch_record(group.group_id, draft.epoch, NEVER_COMPUTED_MS)
@@ -180,7 +187,7 @@ class ShareHeartbeats:
     ) -> Answer:
         updated = _updated_member(member, request, caller)
         if updated != member:
-            draft.records.append(subscription_record(draft.group_id, updated))
+            draft.records.append(subscription_record(draft.group_id, updated, draft.step))
         is_bumped = self._bump_epoch(draft, member, updated)
         epoch, target = self._update_target(draft, member, updated)
         reconciled = self._reconcile(updated, epoch, target, is_forced=is_bumped)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, sorted_in_steps
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -34,13 +35,13 @@ UNKNOWN_TOPIC = "<UNKNOWN>"
 # -- of a member -----------------------------------------------------------------------------------
 
 
-def subscription_record(group_id: str, member: ShareMember) -> JournalRecord:
+def subscription_record(group_id: str, member: ShareMember, step: Step) -> JournalRecord:
     """A member's subscription (type 10)."""
     value = ShareGroupMemberMetadataValue(
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_names=sorted_in_steps(member.subscribed_topics, step),
     )
     key = ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
     return JournalRecord(value, key=key)

@@ -5,9 +5,10 @@ else those in the topology, where 0 means undecided. Kafka: StreamsGroup.asDescr
 StreamsGroupMember.asStreamsGroupDescribeMember.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import TypeVar
 
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, no_step, sorted_in_steps, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeAssignment,
@@ -34,6 +35,8 @@ from .tasks import NOTHING, Tasks
 NOT_REQUESTED = 0
 NOT_STORED = 1
 
+T = TypeVar("T", InternalTopic, TopicInfo)
+
 
 def described(
     group: StreamsGroup,
@@ -46,16 +49,16 @@ def described(
 
     Raises ApiError UNKNOWN_SERVER_ERROR if the group has no topology.
     """
-    targets = dict(group.targets)
+    targets, members = dict(group.targets), list(group.members.values())
     return StreamsGroupDescribeGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        topology=_topology(group),
+        topology=_topology(group, step),
         members=[
-            _member(group, member, targets.get(member.member_id, NOTHING))
-            for member in stepping(group.members.values(), step)
+            _member(group, member, targets.get(member.member_id, NOTHING), step)
+            for member in stepping(members, step)
         ],
         authorized_operations=authorized_operations,
         topology_description_status=NOT_STORED if wants_readable_topology else NOT_REQUESTED,
@@ -66,39 +69,44 @@ def described(
 # -- the topology ----------------------------------------------------------------------------------
 
 
-def _topology(group: StreamsGroup) -> StreamsGroupDescribeTopology:
+def _topology(group: StreamsGroup, step: Step) -> StreamsGroupDescribeTopology:
     configured, topology = group.configured, group.topology
     if topology is None:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the group has no topology")
     if configured is not None and configured.is_ready and configured.subtopologies is not None:
-        subtopologies = [_describe_configured(*item) for item in configured.subtopologies.items()]
+        subtopologies = [
+            _describe_configured(*item, step)
+            for item in stepping(configured.subtopologies.items(), step)
+        ]
     else:
-        stored = sorted(topology.subtopologies.items())
-        subtopologies = [_describe_stored(found) for _, found in stored]
+        names = sorted_in_steps(topology.subtopologies, step)
+        subtopologies = [
+            _describe_stored(topology.subtopologies[name], step) for name in stepping(names, step)
+        ]
     return StreamsGroupDescribeTopology(epoch=topology.epoch, subtopologies=subtopologies)
 
 
 def _describe_configured(
-    subtopology_id: str, found: ConfiguredSubtopology
+    subtopology_id: str, found: ConfiguredSubtopology, step: Step
 ) -> StreamsGroupDescribeSubtopology:
     return StreamsGroupDescribeSubtopology(
         subtopology_id=subtopology_id,
-        source_topics=sorted(found.source_topics),
-        repartition_sink_topics=sorted(found.repartition_sinks),
-        state_changelog_topics=_in_order(map(_configured_topic, found.changelogs.values())),
-        repartition_source_topics=_in_order(
-            map(_configured_topic, found.repartition_sources.values())
+        source_topics=sorted_in_steps(found.source_topics, step),
+        repartition_sink_topics=sorted_in_steps(found.repartition_sinks, step),
+        state_changelog_topics=_topics(found.changelogs.values(), _configured_topic, step),
+        repartition_source_topics=_topics(
+            found.repartition_sources.values(), _configured_topic, step
         ),
     )
 
 
-def _describe_stored(found: Subtopology) -> StreamsGroupDescribeSubtopology:
+def _describe_stored(found: Subtopology, step: Step) -> StreamsGroupDescribeSubtopology:
     return StreamsGroupDescribeSubtopology(
         subtopology_id=found.subtopology_id,
-        source_topics=sorted(found.source_topics),
-        repartition_sink_topics=sorted(found.repartition_sink_topics),
-        state_changelog_topics=_in_order(map(_stored_topic, found.state_changelog_topics)),
-        repartition_source_topics=_in_order(map(_stored_topic, found.repartition_source_topics)),
+        source_topics=sorted_in_steps(found.source_topics, step),
+        repartition_sink_topics=sorted_in_steps(found.repartition_sink_topics, step),
+        state_changelog_topics=_topics(found.state_changelog_topics, _stored_topic, step),
+        repartition_source_topics=_topics(found.repartition_source_topics, _stored_topic, step),
     )
 
 
@@ -120,10 +128,11 @@ def _stored_topic(topic: TopicInfo) -> StreamsGroupDescribeTopicInfo:
     )
 
 
-def _in_order(
-    topics: Iterable[StreamsGroupDescribeTopicInfo],
+def _topics(
+    topics: Iterable[T], describe: Callable[[T], StreamsGroupDescribeTopicInfo], step: Step
 ) -> list[StreamsGroupDescribeTopicInfo]:
-    return sorted(topics, key=lambda topic: topic.name)
+    by_name = in_order(list(topics), step, key=lambda topic: topic.name)
+    return [describe(topic) for topic in by_name]
 
 
 def _pairs(found: Mapping[str, str]) -> list[StreamsGroupDescribeKeyValue]:
@@ -134,7 +143,7 @@ def _pairs(found: Mapping[str, str]) -> list[StreamsGroupDescribeKeyValue]:
 
 
 def _member(
-    group: StreamsGroup, member: StreamsMember, target: Tasks
+    group: StreamsGroup, member: StreamsMember, target: Tasks, step: Step
 ) -> StreamsGroupDescribeMember:
     assigned, offsets = member.assigned, group.task_offsets_of(member.member_id)
     active = {name: epochs.keys() for name, epochs in assigned.active.items()}
@@ -149,8 +158,8 @@ def _member(
         process_id=member.process_id,
         user_endpoint=_endpoint(member.user_endpoint),
         client_tags=_pairs(member.client_tags),
-        task_offsets=_offsets(offsets.restored),
-        task_end_offsets=_offsets(offsets.ends),
+        task_offsets=_offsets(offsets.restored, step),
+        task_end_offsets=_offsets(offsets.ends, step),
         assignment=_assignment(active, assigned.standby, assigned.warmup),
         target_assignment=_assignment(target.active, target.standby, target.warmup),
         is_classic=False,
@@ -174,8 +183,8 @@ def _assignment(*kinds: Mapping[str, Set[int]]) -> StreamsGroupDescribeAssignmen
     )
 
 
-def _offsets(offsets: Offsets) -> list[StreamsGroupDescribeTaskOffset]:
+def _offsets(offsets: Offsets, step: Step) -> list[StreamsGroupDescribeTaskOffset]:
     return [
         StreamsGroupDescribeTaskOffset(subtopology_id=name, partition=partition, offset=offset)
-        for (name, partition), offset in sorted(offsets.items())
+        for (name, partition), offset in in_order(list(offsets.items()), step)
     ]

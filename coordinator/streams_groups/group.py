@@ -25,13 +25,11 @@ from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
     StreamsGroupMetadataValue,
     StreamsGroupTargetAssignmentMemberValue,
-    StreamsGroupTargetAssignmentMetadataValue,
     StreamsGroupTopologyValue,
 )
 
@@ -45,8 +43,6 @@ from .tasks import NOTHING, OWNS_NOTHING, Tasks
 from .topology import Topology
 
 logger = logging.getLogger("odradek.groups")
-
-NO_ASSIGNMENT_EPOCH = -1  # the targets have a tombstone: the group is about to end
 
 
 class StreamsState(Enum):
@@ -114,14 +110,6 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
                     "group %s: member %s is removed before its assignment", self.group_id, member_id
                 )
             self._replace_member(old, None)
-
-    def replay_target_epoch(self, value: StreamsGroupTargetAssignmentMetadataValue | None) -> None:
-        """Apply type 20, the epoch of the targets. A tombstone removes the targets."""
-        if value is None:
-            self.assignment_epoch, self.assignment_timestamp_ms = NO_ASSIGNMENT_EPOCH, 0
-        else:
-            self.assignment_epoch = value.assignment_epoch
-            self.assignment_timestamp_ms = value.assignment_timestamp
 
     def replay_target(
         self, member_id: str, value: StreamsGroupTargetAssignmentMemberValue | None
@@ -227,10 +215,6 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
 
     def check_offset_deletion(self) -> None:
         """Never raises. Topics that the topology reads are refused one by one."""
-
-    def check_deletable(self) -> None:
-        if self.members:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether the members read the topic."""

@@ -167,7 +167,10 @@ class StreamsRebalance:
         return Target(group.assignment_epoch, group.target(group.previous_id(updated)))
 
     def _is_delayed(self, draft: StreamsDraft) -> bool:
-        """Whether the initial rebalance delay has not passed; it starts with the first member."""
+        """Whether the initial rebalance delay has not passed.
+
+        If the group is empty, the draft is about its first member, with which the delay starts.
+        """
         delays = self._deadlines.initial_delays
         key = GroupKey(draft.group.partition, draft.group_id)
         if draft.group.is_empty:

@@ -13,11 +13,13 @@ from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.groups.modern_group_commits import RETRY_MS
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.support.classic_consumers import ClassicConsumer, Consumer, settle
 from tests.support.groups import GROUP, Waiting
 from tests.support.heartbeats import REBALANCE_MS, SESSION_MS, Heartbeats
@@ -225,3 +227,74 @@ async def test_heartbeats_do_not_prevent_that_a_removal_is_tried_again(slicing: 
     beats.advance(RETRY_MS)
     await turns(TURNS)
     assert "new" not in beats.groups.group().members
+
+
+def resolved(beats: Heartbeats) -> set[str] | None:
+    """The topics of the expression of the group; None: it is not resolved."""
+    for found in beats.group().subscriptions.resolved_regexes.values():
+        return set(found.topics)
+    return None
+
+
+async def test_the_topics_of_an_expression_are_written_in_slices(slicing: Slicing) -> None:
+    beats = slicing.heartbeats()
+    names = {f"t{number}" for number in range(20)}
+    for name in names:
+        beats.topic(name, 1)
+    beats.join("a", regex="t.*")
+    with slicing.at_each_step():
+        beats.advance()
+        await turns(10)
+        assert resolved(beats) is None
+        beats.topic("t-new", 1)
+        await turns(TURNS)
+    assert resolved(beats) == names
+    assert beats.group().epoch == 2
+    # The topic that was created in between is found by the next resolution.
+    assert beats.group().topics_checked_offset != beats.groups.topics.last_change_offset
+    beats.advance(SESSION_MS // 2)
+    beats.beat("a", 1)
+    beats.advance()
+    assert resolved(beats) == {*names, "t-new"}
+
+
+async def test_a_resolution_that_cannot_be_written_in_slices_is_started_again(
+    slicing: Slicing,
+) -> None:
+    beats = slicing.heartbeats()
+    beats.topic("t", 1)
+    beats.join("a", regex="t.*")
+    beats.fail_next_append()
+    with slicing.at_each_step():
+        beats.advance()
+        await turns(TURNS)
+    assert resolved(beats) is None
+    beats.beat("a", 1)
+    beats.advance()
+    assert resolved(beats) == {"t"}
+
+
+async def test_a_share_member_of_many_topics_is_removed_at_once_or_in_slices(
+    slicing: Slicing, caplog: pytest.LogCaptureFixture
+) -> None:
+    beats = slicing.heartbeats()
+    request = ShareGroupHeartbeatRequest(
+        group_id=GROUP,
+        member_id="a",
+        member_epoch=0,
+        subscribed_topic_names=[f"t{number}" for number in range(20)],
+    )
+    coordinator = beats.groups.coordinator
+    for is_long in (False, True):
+        coordinator.members.share_group_heartbeat(request, Caller("client", "/127.0.0.1", 1))
+        group = coordinator.admin.share_group(GROUP)
+        if is_long:
+            with slicing.at_each_step():
+                beats.advance(SESSION_MS)
+                await turns(10)
+                assert "a" in group.members
+                await turns(TURNS)
+        else:
+            beats.advance(SESSION_MS)
+        assert not group.members
+    assert not any(record.levelname == "ERROR" for record in caplog.records)

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 from odradek.config.topic_config import TOPIC_KEYS
 from odradek.coordinator.assignors.assignment import GroupSpec, MemberSpec
 from odradek.coordinator.assignors.simple import SimpleAssignor
+from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic
 from odradek.coordinator.metadata.acl_changes import delete_acls
 from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
@@ -263,6 +265,30 @@ def colliding_names(size: int) -> Work:
     return lambda: [topics.colliding_with(name) for name in names]
 
 
+def members_that_leave(size: int) -> Work:
+    """The first member, then the next, which leads the group by then."""
+    group = ClassicGroup("g")
+    for number in range(size):
+        group.add(
+            ClassicMember(
+                member_id=f"{number}",
+                group_instance_id=None,
+                client_id="client",
+                client_host="/127.0.0.1",
+                rebalance_timeout_ms=1_000,
+                session_timeout_ms=1_000,
+                protocol_type="consumer",
+                protocols=(("range", b""),),
+            )
+        )
+
+    def leave() -> None:
+        for number in range(size):
+            group.remove(f"{number}")
+
+    return leave
+
+
 KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "owned partitions": (owned_partitions, 2000),
     "owned tasks": (owned_tasks, 2000),
@@ -279,6 +305,7 @@ KINDS: dict[str, tuple[Callable[[int], Work], int]] = {
     "acknowledged one by one": (acknowledged_one_by_one, 500),
     "aborted records": (aborted_records, 500),
     "colliding names": (colliding_names, 1000),
+    "members that leave": (members_that_leave, 3000),
     "append to a list": (altered_list(AlterOperation.APPEND), 2000),
     "subtract from a list": (altered_list(AlterOperation.SUBTRACT), 2000),
     "acl filters by principal": (acl_filters(principal="User:{}"), 300),

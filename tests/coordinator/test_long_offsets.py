@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.coordinator.any_group.joined_offsets import joined_offsets
-from odradek.coordinator.any_group.offsets import NO_PRODUCER
+from odradek.coordinator.any_group.group_offsets import CommittedOffset
+from odradek.coordinator.any_group.joined_offsets import JoinedCommits, joined_offsets
+from odradek.coordinator.any_group.offsets import Offsets
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS
 from odradek.coordinator.groups.group_state import GroupState
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
 from odradek.coordinator.runtime.steps import Step
+from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -28,7 +30,7 @@ from odradek.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Offs
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from tests.support.group_snapshot import state_snapshot
-from tests.support.groups import GROUP, TOPIC, Groups
+from tests.support.groups import GROUP, SESSION_MS, TOPIC, Groups
 from tests.support.stretches import Stretches
 from tests.support.turns import TURN_MS
 
@@ -156,6 +158,24 @@ def test_work_on_many_offsets_gives_way(
     assert longest_ms <= TURN_MS
 
 
+def test_the_tombstones_of_a_hundred_thousand_offsets_are_made_in_steps() -> None:
+    commits = JoinedCommits(GROUP, [], {}, [])
+    for number in range(INDEXES):
+        partition = number % 10
+        commits.add(f"t{number // 10}", partition, CommittedOffset(1, -1, "", 0, -1, TOPIC[1], 0))
+    offsets = Offsets()
+    offsets.replay_commits(commits, ReplayContext(INDEXES - 1, 0))
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        stretches = Stretches()
+        tombstones = offsets.tombstones(GROUP, stretches.step)
+        longest_ms = min(longest_ms, stretches.longest_ms())
+        if longest_ms <= SHORT_MS:
+            break
+    assert longest_ms <= SHORT_MS
+    assert len(tombstones) == INDEXES
+
+
 def many_indexes() -> list[OffsetFetchRequestTopic]:
     indexes = list(range(INDEXES))
     return [OffsetFetchRequestTopic(name=TOPIC[0], topic_id=TOPIC[1], partition_indexes=indexes)]
@@ -196,7 +216,7 @@ def test_joined_records_do_what_the_records_do_one_by_one(seed: int) -> None:
     joined, one_by_one = GroupState(), GroupState()
     offset = 0
     for _ in range(60):
-        producer_id = choose.choice((NO_PRODUCER, 1, 2, 3))
+        producer_id = choose.choice((NO_PRODUCER_ID, 1, 2, 3))
         if choose.random() < 0.2:
             for state in (joined, one_by_one):
                 state.end_transaction(producer_id, committed=offset % 2 == 0)
@@ -330,3 +350,17 @@ def test_a_group_that_a_member_joins_meanwhile_is_not_deleted() -> None:
     joining = Once(groups.stable_group)
     assert delete_group(groups, joining.step) == ErrorCode.NON_EMPTY_GROUP
     assert len(committed(groups)) == len(committed(groups.restarted())) == FEW
+
+
+def test_a_session_is_extended_from_the_end_of_a_commit() -> None:
+    groups = Groups()
+    (member_id,) = groups.stable_group()
+
+    def pass_time() -> None:
+        groups.loop.now_ms += SESSION_MS - 1
+
+    commit_all(groups, Once(pass_time).step, count=FEW, member_id=member_id, generation_id=1)
+    groups.advance(SESSION_MS - 1)
+    assert list(groups.group().members) == [member_id]
+    groups.advance(1)
+    assert not groups.group().members

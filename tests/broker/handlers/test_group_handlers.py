@@ -1,7 +1,7 @@
 """The handlers of the group APIs: what each version is told, and that it can be written."""
 
 import asyncio
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -167,6 +167,14 @@ def test_find_coordinator_refuses_for_good_what_is_not_served(
         assert answer.error_code == ErrorCode.INVALID_REQUEST
         assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
         assert "not served" in answer.error_message
+
+
+def test_the_error_of_a_key_that_is_repeated_is_not_raised_each_time() -> None:
+    error = ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")
+    context = Broker().context(4)
+    results = [find_coordinator.find(context, 0, GROUP, {GROUP: error}) for _ in range(2)]
+    assert [result.error_code for result in results] == [error.code] * 2
+    assert error.__traceback__ is None
 
 
 def test_find_coordinator_makes_the_offsets_topic_before_it_answers() -> None:
@@ -525,6 +533,26 @@ def test_groups_are_listed_by_state_and_type() -> None:
     assert listed([], ["consumer"]) == []
     assert listed(["nonsense"], []) == []
     assert listed(["St_able"], []) == []
+
+
+def test_a_group_that_is_deleted_between_two_slices_is_not_listed() -> None:
+    broker = Broker()
+    for group_id in ("first", "deleted", "last"):
+        broker.clients.commit(1, group_id=group_id)
+
+    def of(groups: list[Any]) -> Iterator[Any]:
+        for number, group in enumerate(groups):
+            if number == 1:
+                broker.clients.coordinator.admin.delete(["deleted"])
+            yield group
+
+    context = broker.context(5)
+    context.slices = SimpleNamespace(of=of, step=lambda: None)
+    listed = list_groups.handle(context, ListGroupsRequest()).groups
+    assert [(group.group_id, group.group_state) for group in listed] == [
+        ("first", "Empty"),
+        ("last", "Empty"),
+    ]
 
 
 @pytest.mark.parametrize("version", versions_of(ListGroupsRequest))

@@ -1,9 +1,12 @@
 """The assignment, heartbeats and leaving."""
 
+import asyncio
+
 import pytest
 
 from odradek.coordinator.classic_groups import sync
 from odradek.coordinator.classic_groups.group import ClassicState
+from odradek.coordinator.groups import classic_group_service
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupResponse
@@ -241,6 +244,40 @@ def test_of_many_who_leave_at_once_a_few_are_named() -> None:
     groups.leave(*others)
     assert groups.group().rebalance_reason == f"{', '.join(others[:5])} and 3 more left"
     assert groups.join(leader).generation_id == 3
+
+
+def test_many_members_leave_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classic_group_service, "LEAVES_AT_ONCE", 2)
+    groups = Groups()
+    leader, *others = groups.stable_group(6)
+    leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in others]
+    sizes: list[int] = []
+    groups.coordinator.members.leave_group(
+        GROUP, leaving, lambda: sizes.append(len(groups.group().members))
+    )
+    assert sizes[len(leaving) :] == [6, 4, 2], "the members at the steps after the look-ups"
+    assert list(groups.group().members) == [leader]
+    assert groups.join(leader).generation_id == 3
+
+
+def test_a_leave_that_is_cancelled_between_two_parts_has_begun_a_rebalance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(classic_group_service, "LEAVES_AT_ONCE", 1)
+    groups = Groups()
+    leader, *others = groups.stable_group(3)
+    leaving = [LeaveGroupMemberIdentity(member_id=member_id) for member_id in others]
+
+    def step() -> None:
+        if len(groups.group().members) == 2:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        groups.coordinator.members.leave_group(GROUP, leaving, step)
+    assert groups.group().state is ClassicState.PREPARING_REBALANCE
+    waiting = groups.send_join(leader)
+    groups.loop.advance(REBALANCE_MS)
+    assert waiting.done()
 
 
 def test_a_member_that_was_only_promised_an_id_can_leave() -> None:

@@ -1,5 +1,8 @@
 """A consumer group's state, its subscriptions, and its predictions for a changed member."""
 
+from functools import partial
+from itertools import count
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,7 +109,7 @@ def test_the_topics_of_an_expression_are_removed_with_its_last_subscriber() -> N
     alone = group_of(one)
     assert set(alone.subscriptions.topics_if(one, left)) == {"c"}
     assert set(alone.subscriptions.topics_without([one])) == {"a", "b"}
-    assert set(alone.subscriptions.topics_without([one], [REGEX])) == set()
+    assert set(alone.subscriptions.topics_without([one], regexes=[REGEX])) == set()
     assert set(alone.subscriptions.topics) == set(TOPICS)
     assert alone.subscriptions.topics_of(one) == frozenset("abc")
     assert (alone.subscriptions.regexes_refreshed_ms, alone.subscriptions.regexes_version) == (5, 1)
@@ -184,3 +187,23 @@ def test_a_partition_with_two_owners_is_reported_and_belongs_to_the_newer_epoch(
     group = group_of(member("n", assigned={A: {0: 5}}), older)
     assert "two owners" in caplog.text
     assert group.ownership.epoch(A, 0) == 5
+
+
+def test_topics_of_members_that_leave_are_counted_in_steps() -> None:
+    leaving = [member("m", "abc"), member("n", "abc", subscribed_regex=REGEX)]
+    subscriptions = group_of(*leaving).subscriptions
+    steps = count()
+    found = subscriptions.topics_without(leaving, partial(next, steps), regexes=[REGEX])
+    assert not found
+    assert next(steps) == 2 * len("abc") + len(RESOLVED.topics)
+
+
+def test_topics_of_an_expression_that_are_the_same_are_not_counted_again() -> None:
+    subscriptions = group_of(member("m", "", subscribed_regex=REGEX)).subscriptions
+    steps = count()
+    resolved = {REGEX: replace(RESOLVED, topics=frozenset("bcd"))}
+    found = subscriptions.topics_if_resolved(resolved, partial(next, steps))
+    assert set(found) == set("bcd")
+    assert next(steps) == len("a") + len("cd")
+    subscriptions.replace_regex(REGEX, resolved[REGEX])
+    assert subscriptions.topics == found

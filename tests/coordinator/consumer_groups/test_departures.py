@@ -67,6 +67,18 @@ def test_the_first_member_after_the_last_need_not_wait_for_the_assignment_interv
     assert beats.member("b").assigned
 
 
+def test_the_log_names_a_few_of_many_members_that_leave(
+    beats: Heartbeats, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"m{number}" for number in range(8)]
+    for name in names:
+        beats.join(name, "t")
+    with caplog.at_level("INFO", "odradek.groups"):
+        beats.groups.leave(*names)
+    assert any(f"{', '.join(names[:5])} and 3 more" in line for line in caplog.messages)
+    assert names[-1] not in caplog.text
+
+
 def test_who_has_left_is_heard_of_no_more(beats: Heartbeats) -> None:
     beats.join("a", "t")
     beats.join("b", "t")

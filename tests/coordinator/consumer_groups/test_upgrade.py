@@ -116,6 +116,15 @@ def test_the_classic_groups_end_and_the_new_group_are_one_batch(beats: Heartbeat
     assert epochs == [1, 2]  # the generation, and one more for who has joined
 
 
+def test_a_static_member_with_an_empty_instance_id_stays_in_the_group(beats: Heartbeats) -> None:
+    old, new = ClassicConsumer(beats, "t", instance=""), Consumer(beats, "new", "t")
+    settle(beats, old)
+    settle(beats, old, new)
+    assert beats.groups.heartbeat(old.member_id, old.generation, instance="") is ErrorCode.NONE
+    assert old.member_id in beats.group().members
+    assert beats.group().static_member_ids == {"": old.member_id}
+
+
 def test_a_classic_member_keeps_what_is_known_of_it(beats: Heartbeats) -> None:
     old = ClassicConsumer(beats, "t", instance="i")
     settle(beats, old)

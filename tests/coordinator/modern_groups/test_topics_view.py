@@ -1,5 +1,8 @@
 """The cluster's topics as groups see them."""
 
+from functools import partial
+from itertools import count
+
 from msgspec.structs import replace
 
 from odradek.coordinator.metadata.configs import ConfigResourceType
@@ -178,3 +181,46 @@ def test_a_groups_hash_is_of_those_of_its_topics_that_exist() -> None:
     before = seen.view.group_hash(["a", "missing"])
     seen.create("missing")
     assert seen.view.group_hash(["a", "missing"]) != before
+
+
+def test_a_hash_is_made_in_steps_of_a_topic_and_of_a_partition() -> None:
+    seen = Seen()
+    seen.create("a", 40)
+    for name in ("b", "c"):
+        seen.create(name, 1)
+    steps = count()
+    found = seen.view.group_hash(["a", "b", "c"], partial(next, steps))
+    assert next(steps) > 40 + 3
+    assert found == seen.view.group_hash(["a", "b", "c"])
+    again = count()
+    seen.view.group_hash(["a", "b", "c"], partial(next, again))
+    assert 6 <= next(again) < 10, "the hashes of the topics are kept"
+
+
+def test_a_hash_of_a_topic_that_changes_in_a_step_is_not_kept() -> None:
+    seen = Seen()
+    topic_id = seen.create("a", 2)
+    steps = count()
+
+    def change_at_the_last_partition() -> None:
+        if next(steps) == 2:
+            seen.add_partitions("a", 3)
+
+    seen.view.group_hash(["a"], change_at_the_last_partition)
+    expected = group_hash({"a": topic_hash(topic_id, "a", [(), (), ()])})
+    assert seen.view.group_hash(["a"]) == expected
+
+
+def test_a_hash_of_a_topic_is_not_kept_if_a_rack_changes_in_a_step() -> None:
+    seen = Seen()
+    topic_id = seen.create("a", 2)
+    steps = count()
+
+    def change_at_the_last_partition() -> None:
+        if next(steps) == 2:
+            seen.put_into_rack("r1")
+            assert seen.view.group_hash(["other"]) == NO_HASH  # for another group
+
+    seen.view.group_hash(["a"], change_at_the_last_partition)
+    expected = group_hash({"a": topic_hash(topic_id, "a", [("r1",), ("r1",)])})
+    assert seen.view.group_hash(["a"]) == expected
