@@ -641,10 +641,10 @@ class Segment:
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that ends with an entry's offset has its timestamp."""
-        if entry.timestamp_ms < 0:
-            # Messages of magic 0 have no timestamp, but later batches may have one.
-            return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
         try:
+            if entry.timestamp_ms < 0:
+                # Messages of magic 0 have no timestamp, but later batches may have one.
+                return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
             found = self.find(entry.offset)
         except CorruptBatchError:
             return False

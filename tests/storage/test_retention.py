@@ -61,6 +61,22 @@ def test_records_without_timestamps_count_by_the_file(tmp_path: Path) -> None:
     assert bases(log) == [2]
 
 
+def test_a_damaged_segment_without_timestamps_counts_by_the_file(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=2 * SIZE)
+    log = box.open()
+    for _ in range(3):
+        put(log, b"v", timestamps=[-1])
+    log.close(NOW_MS)
+    data = bytearray(box.path(0, ".log").read_bytes())
+    data[SIZE + 8] ^= 0x80  # the length of the second batch
+    box.path(0, ".log").write_bytes(data)
+    old_s = (NOW_MS - 8 * DAY_MS) // 1000
+    os.utime(box.path(0, ".log"), (old_s, old_s))
+    log = box.open()
+    assert delete_old_segments(log, NOW_MS) == 1
+    assert bases(log) == [2]
+
+
 def test_retention_bytes_keeps_at_least_that_much(tmp_path: Path) -> None:
     settings = {"segment_bytes": 2 * SIZE, "retention_ms": -1}
     for keep, left in [
