@@ -1,7 +1,8 @@
 """Reads a partition's directory without a broker: the door for the pipeline and the tools.
 
 Nothing is written, and no lock is needed. The broker may be running and may be writing its last
-batch; reading ends before a batch that is not complete. Segments can be read by different
+batch; reading ends before a batch that is not complete, and before the zeros at the end of a file
+that was preallocated (`preallocate`). Segments can be read by different
 processes, because a segment's name has its base offset and a batch is never in two segments.
 
 A running broker rolls segments, deletes them and replaces them by cleaned ones at any time. The
@@ -26,7 +27,7 @@ from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
 from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 
-from .batch_scan import CorruptBatchError, read_batches, scan_headers
+from .batch_scan import CorruptBatchError, ZerosError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
 
@@ -70,12 +71,27 @@ class OpenSegment(Struct, frozen=True):
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each whole batch. Raises CorruptBatchError."""
-        return scan_headers(self.files, self.file, position, self.size_bytes)
+        try:
+            yield from scan_headers(self.files, self.file, position, self.size_bytes)
+        except ZerosError as error:
+            if not self.is_unused_from(error.position):
+                raise
 
     def batches(self, position: int = 0) -> Iterator[StoredBatch]:
         """The whole batches. Raises CorruptBatchError."""
-        for header, data in read_batches(self.files, self.file, position, self.size_bytes):
-            yield StoredBatch(header, data)
+        try:
+            for header, data in read_batches(self.files, self.file, position, self.size_bytes):
+                yield StoredBatch(header, data)
+        except ZerosError as error:
+            if not self.is_unused_from(error.position):
+                raise
+
+    def is_unused_from(self, position: int) -> bool:
+        """Whether zeros that were read there begin the unused end of a preallocated file.
+
+        A batch that is there by now shows it, too: the broker has written it meanwhile.
+        """
+        return self.files.is_zero_from(self.file, position) or any(self.pread(16, position))
 
     def raw_batches(self, position: int = 0) -> Iterator[RawBatch]:
         """All batches of any format, for inspection. Nothing is verified.
