@@ -222,7 +222,8 @@ def test_reads_and_writes_are_told_of(tmp_path: Path) -> None:
     Writer(1, null_keys=False).write(log, 50)
     told: list[int] = []
     stats = clean(log, NOW_MS, on_io=told.append).stats
-    assert sum(told) >= stats.map_bytes_read + stats.bytes_read + stats.bytes_written
+    moved = stats.map_bytes_read + stats.bytes_read + stats.bytes_written
+    assert moved <= sum(told) < 1.2 * moved  # a batch that is cut by a read is read again
     assert max(told) <= 8192
 
 
