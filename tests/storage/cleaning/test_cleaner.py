@@ -227,6 +227,21 @@ def test_reads_and_writes_are_told_of(tmp_path: Path) -> None:
     assert max(told) <= 8192
 
 
+def test_the_count_of_records_reports_and_ends_when_they_are_too_many(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log = box.open()
+    for number in range(400):
+        put(log, b"v", key=b"%d" % number)
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    # The second map has room for 90 keys; a segment has 13 records.
+    for buffer_bytes, reports in [(1 << 20, len(task.segments)), (2400, 7)]:
+        told: list[int] = []
+        cleaner = Cleaner(box.files, dedupe_buffer_bytes=buffer_bytes, on_io=told.append)
+        cleaner.clean(task, lambda _: None)
+        assert told.count(0) == reports
+        log.discard_cleaned()
+
+
 def test_a_round_that_is_called_off_leaves_nothing_of_its_group(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     log = box.open()
