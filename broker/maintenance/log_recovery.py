@@ -32,6 +32,8 @@ from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.recovery")
 
+RETRY_SECONDS = 1.0  # until another attempt to start a process
+
 
 class LogRecovery:
     """`topic_config` returns a topic's current configuration; `on_ready` gets each opened log.
@@ -103,16 +105,26 @@ class LogRecovery:
                         await worker.end()
                         worker = None
                     if worker is None:
-                        worker = await RecoveryWorker.start()
+                        worker = await self._started()
                     if self._manager.is_waiting(log):  # it may have been deleted meanwhile
                         await self._recover(log, worker)
-            except OSError as error:
-                logger.error("no log can be recovered because no process can be started: %s", error)
             except Exception:
                 logger.exception("recovering logs failed")
             finally:
                 if worker is not None:
                     await worker.end()
+
+    async def _started(self) -> RecoveryWorker:
+        """Start a process. The system may lack descriptors or processes for some time."""
+        is_reported = False
+        while True:
+            try:
+                return await RecoveryWorker.start()
+            except OSError as error:
+                if not is_reported:
+                    logger.error("recovery waits because no process can be started: %s", error)
+                is_reported = True
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _recover(self, log: FoundLog, worker: RecoveryWorker) -> None:
         task = self._manager.task_of(log, self._topic_config(log.topic), self._now_ms())

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +15,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
+from odradek.broker.maintenance import log_recovery
 from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -213,6 +215,27 @@ async def test_a_killed_process_is_named_and_the_next_log_is_recovered(
     assert sum(broker.is_served("t", index) for index in range(PARTITIONS)) == PARTITIONS - 1
     await broker.close()
     assert not (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_recovery_waits_until_a_process_can_be_started(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_recovery, "RETRY_SECONDS", 0.01)
+    refusals = [OSError(errno.EMFILE, "too many open files")] * 3
+    start = subprocess.Popen
+
+    def popen(*args: Any, **options: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return start(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    broker = open_broker(root)
+    broker.maintenance.recovery.begin(1)
+    await broker.maintenance.recovery.finished()
+    assert all(broker.is_served("t", index) for index in range(PARTITIONS))
+    assert caplog.text.count("too many open files") == 1
+    await broker.close()
 
 
 async def test_nothing_is_left_of_processes_that_ended(
