@@ -393,7 +393,7 @@ class LogManager:
         _logger.error("%s is not served: %s", found.name, error)
         self._table.give_up(found, f"{found.name}: {error}")
         if isinstance(error, OSError):
-            self._table.postpone_after(found.key, error)
+            self._table.postpone_after(found.key, found.directory, error)
             self.on_directory_error(found.directory, error)
 
     @property
@@ -406,8 +406,8 @@ class LogManager:
     ) -> tuple[list[FoundLog], list[TopicPartition]]:
         """Take postponed logs, because the directory has space, and there are descriptors.
 
-        Returns its logs that are `waiting` for recovery again, and the partitions, of any
-        directory, whose logs can be created now.
+        Returns its logs that are `waiting` for recovery again, and the partitions whose logs can be
+        created now.
         """
         return self._table.take_postponed(directory, at_most)
 
@@ -481,7 +481,7 @@ class LogManager:
             return
         why = home.offline_reason if isinstance(log, PartitionLog) else log
         if isinstance(log, OSError):
-            self._table.postpone_after(key, log)
+            self._table.postpone_after(key, home, log)
             self.on_directory_error(home, log)
         self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be created: {why}"
 
