@@ -5,6 +5,7 @@ base offset of each segment is removed with it.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from .deletions import Deletions
 from .filenames import FileState
@@ -34,7 +35,8 @@ class SegmentRemoval:
         self._producers = producers
         self._deletions = deletions
         self._delay_ms = delay_ms
-        self._renamed: list[Segment] = []
+        self._renamed = 0  # so many segments
+        self._paths: list[Path] = []  # to be removed
         self.is_finished = not old
 
     @property
@@ -59,18 +61,15 @@ class SegmentRemoval:
         for segment in self._old:
             segment.rename(FileState.DELETED)
             segment.release_files()
-            self._renamed.append(segment)
-        for snapshot in self._snapshots:
-            snapshot.run()
+            self._renamed += 1
+            self._paths += segment.paths()
+        self._paths += [snapshot.run() for snapshot in self._snapshots]
 
     def finish(self) -> None:
         """Schedule the removal of renamed segments; add the others to the log again."""
-        for segment in self._old:
-            if segment in self._renamed:
-                self._deletions.add(segment.paths(), self._delay_ms)
-            else:
-                self._segments.add(segment)
-        self._deletions.add([snapshot.target for snapshot in self._snapshots], self._delay_ms)
+        for segment in self._old[self._renamed :]:
+            self._segments.add(segment)
+        self._deletions.add(self._paths, self._delay_ms)
         self.is_finished = True
 
 
@@ -113,5 +112,4 @@ class SegmentRemover:
             if not self._segments.holds(segment.base_offset):
                 snapshot = self._producers.release_snapshot(segment.base_offset)
                 if snapshot is not None:
-                    snapshot.run()
-                    self._deletions.add([snapshot.target], delay_ms)
+                    self._deletions.add([snapshot.run()], delay_ms)
