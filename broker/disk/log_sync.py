@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -37,6 +37,7 @@ logger = logging.getLogger("odradek.disk")
 # The number of attempts of a sync that finds no free file descriptor.
 ATTEMPTS = 30
 RETRY_SECONDS = 1.0
+FLUSHES_AT_ONCE = 8  # of logs whose flush.ms is over: enough for all disk threads
 
 
 class LogSync:
@@ -219,8 +220,14 @@ class LogSyncs:
 
     async def flush_due_by_time(self) -> None:
         """Sync the logs whose flush.ms is over. Runs every log.flush.scheduler.interval.ms."""
-        due = self._log_manager.logs_to_flush(self._timer_ms())
-        await asyncio.gather(*map(self.flush_or_log, due))
+        # A plan is made on the event loop, and opens files: thousands at once would take a second.
+        due = iter(self._log_manager.logs_to_flush(self._timer_ms()))
+        await asyncio.gather(*(self._flush_each(due) for _ in range(FLUSHES_AT_ONCE)))
+
+    async def _flush_each(self, due: Iterator[PartitionLog]) -> None:
+        for log in due:
+            await self.flush_or_log(log)
+            await asyncio.sleep(0)  # most have nothing to sync
 
 
 def _check_online(log: PartitionLog) -> None:
