@@ -4,7 +4,7 @@ Their files are renamed at once and removed after file.delete.delay.ms. The prod
 base offset of each segment is removed with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .deletions import Deletions
@@ -98,16 +98,15 @@ class SegmentRemover:
         """Begin the same in steps, see SegmentRemoval."""
         return SegmentRemoval(old, self._segments, self._producers, self._deletions, delay_ms)
 
-    def replace(self, old: Sequence[Segment], new: Sequence[Segment], delay_ms: int) -> None:
-        """Replace `old` segments, whose files were renamed, by `new` ones.
+    def replace(
+        self, old: Iterable[Segment], new: Iterable[Segment], paths: Iterable[Path], delay_ms: int
+    ) -> None:
+        """Replace `old` segments, whose files were renamed to `paths`, by `new` ones."""
+        self._segments.replace(old, new)
+        self._deletions.add(paths, delay_ms)
 
-        Raises OSError: a snapshot could not be renamed, but the segments are replaced.
-        """
-        for segment in old:
-            self._segments.remove(segment)
-            self._deletions.add(segment.paths(), delay_ms)
-        for segment in new:
-            self._segments.add(segment)
+    def remove_snapshots(self, old: Iterable[Segment], delay_ms: int) -> None:
+        """Remove the snapshots of segments that were replaced. Raises OSError."""
         for segment in old:
             if not self._segments.holds(segment.base_offset):
                 snapshot = self._producers.release_snapshot(segment.base_offset)

@@ -1,6 +1,7 @@
 """One round of the log cleaner, and the swap that follows: what the model tests do not look at."""
 
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from odradek.storage.cleaning.task import CleanedGroup, SegmentToClean
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
+from odradek.storage.segment import Segment
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
-from tests.support.log_box import NOW_MS, LogBox, put, records_from
+from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
 
 DAY_MS = 86_400_000
 
@@ -427,6 +429,39 @@ def test_a_swap_of_segments_that_went_meanwhile_is_passed_over(tmp_path: Path) -
     swap_in(log, groups[0], NOW_MS)
     assert log.segments.base_offsets == [2]
     assert [*box.names(".cleaned"), *box.names(".swap")] == []
+
+
+def test_a_swap_gives_way_between_segments_and_the_log_is_used_meanwhile(tmp_path: Path) -> None:
+    """A thousand small segments in one turn would hold all clients up for a fifth of a second."""
+    box = box_at(tmp_path, segment_bytes=2 * len(batch_of(b"0")))
+    log = box.open()
+    for number in range(20):
+        put(log, b"%d" % (number % 10))
+    log.update_config(box.config.replace(internal_segment_bytes=1 << 20))  # all become one
+    groups: list[CleanedGroup] = []
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    Cleaner(box.files, dedupe_buffer_bytes=BUFFER_BYTES).clean(task, groups.append)
+    seen: list[tuple[int, list[bytes | None]]] = []
+
+    def sliced(segments: Iterable[Segment]) -> Iterator[Segment]:
+        for segment in segments:
+            for each in list(log.segments)[:-1]:
+                each.release_files()  # the next read opens them
+            put(log, b"new")
+            seen.append((len(log.segments), values_from(log)))
+            yield segment
+
+    [group] = groups
+    swap = log.stage_replacement(group.segments, NOW_MS)
+    swap.sync()
+    assert log.complete_replacement(swap, group.replaced, sliced)
+    assert (len(group.replaced), len(log.segments)) == (9, 2)
+    assert len(seen) == 9 + 1 + 9
+    old = [b"%d" % (number % 10) for number in range(20)]
+    for number, (segments, values) in enumerate(seen, 1):
+        kept = old if segments == 10 else values_from(log)[: -len(seen)]
+        assert values == kept + [b"new"] * number
+        assert (segments == 10) == (number <= 10)
 
 
 class Failing(QuickFiles):
