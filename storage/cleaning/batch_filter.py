@@ -40,7 +40,7 @@ from .cleaned_transactions import CleanedTransactions
 from .input import StoredBatch
 from .offset_map import OffsetMap
 from .record_spans import RecordSpan, record_spans
-from .task import CleanerStats, CleaningTask
+from .task import LAST_RECORD, CleanerStats, CleaningTask
 
 _logger = logging.getLogger(__name__)
 
@@ -65,6 +65,10 @@ class BatchFilter:
     ) -> None:
         self.unreadable: list[str] = []
         self._task = task
+        self._last_records = {
+            producer_id: (last_offset, epoch)
+            for producer_id, last_offset, epoch in LAST_RECORD.iter_unpack(task.last_records)
+        }
         self._offsets = offsets
         self._transactions = transactions
         self._stats = stats
@@ -140,12 +144,13 @@ class BatchFilter:
     def _is_kept_when_empty(self, header: BatchHeader) -> bool:
         if header.next_offset == self._task.high_watermark:
             return True
-        last = self._task.last_records.get(header.producer_id)
+        last = self._last_records.get(header.producer_id)
         if last is None or header.producer_id < 0:
             return False
-        if last.last_offset >= 0:
-            return header.last_offset == last.last_offset
-        return header.is_control and header.producer_epoch == last.epoch
+        last_offset, epoch = last
+        if last_offset >= 0:
+            return header.last_offset == last_offset
+        return header.is_control and header.producer_epoch == epoch
 
     def _kept_of(
         self, spans: list[RecordSpan], base_offset: int, keep_tombstones: bool

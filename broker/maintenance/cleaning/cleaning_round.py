@@ -16,7 +16,7 @@ from odradek.broker.processes.child_process import CleanerWorker, WorkerLostErro
 from odradek.broker.processes.messages import CleaningEnding, Moved, Ready, Unusable
 from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.protocol.errors import ApiError
-from odradek.storage.cleaning.plan import LogToClean, task_for
+from odradek.storage.cleaning.plan import LogToClean, last_records_in_parts, task_for
 from odradek.storage.cleaning.segment_swap import SegmentSwap
 from odradek.storage.cleaning.task import CleanedGroup
 from odradek.storage.disk_errors import lacks_descriptors
@@ -73,7 +73,12 @@ class CleaningRound:
         """
         self._worker = worker
         self._check()
-        worker.send(task_for(self.log, self.to_clean, self._now_ms()))
+        last_records = bytearray()
+        for part in last_records_in_parts(self.log):
+            last_records += part
+            await asyncio.sleep(0)
+        self._check()
+        worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
         try:
             while True:
                 message = await worker.receive(self._silence_limit_seconds)

@@ -1,6 +1,7 @@
 """One round of the log cleaner, and the swap that follows: what the model tests do not look at."""
 
 import os
+import pickle
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,13 @@ from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.cleaning.cleaner import Cleaner
-from odradek.storage.cleaning.plan import LogToClean, assess, task_for
+from odradek.storage.cleaning.plan import LogToClean, assess, last_records_in_parts, task_for
 from odradek.storage.cleaning.segment_groups import group_segments
-from odradek.storage.cleaning.task import CleanedGroup, SegmentToClean
+from odradek.storage.cleaning.task import LAST_RECORD, CleanedGroup, SegmentToClean
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
+from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.segment import Segment
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
@@ -353,6 +355,17 @@ def test_segments_are_grouped_by_their_indexes_too() -> None:
         segments, 5, segment_bytes=100, index_bytes=100, index_sizes=lambda _: (8, 40)
     )
     assert [len(group) for group in found] == [2, 2, 1]
+
+
+def test_the_last_records_of_many_producers_are_collected_in_parts(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    for number in range(2500):
+        log.producers.producers[number] = ProducerEntry(number, 0, NOW_MS)
+    parts = list(last_records_in_parts(log))
+    assert [len(part) // LAST_RECORD.size for part in parts] == [1000, 1000, 500]
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    assert task.last_records == b"".join(parts)
+    assert len(pickle.dumps(task)) < 2500 * LAST_RECORD.size + 2000
 
 
 # --- the swap
