@@ -16,6 +16,7 @@ segment.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 from .batch_scan import CorruptBatchError, ZerosError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
+
+_LISTINGS = 10  # attempts, of a directory that changes
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 
@@ -122,6 +125,13 @@ class LogReader:
 
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
+        for _ in range(_LISTINGS - 1):
+            # A segment that was renamed or removed before its size was asked for.
+            with suppress(FileNotFoundError):
+                return self._listed()
+        return self._listed()
+
+    def _listed(self) -> list[SegmentFile]:
         names: dict[int, str] = {}
         for name in sorted(self.files.list_directory(self.directory)):
             parsed = parse_segment_file(name)

@@ -39,6 +39,23 @@ def test_a_range_of_offsets_is_exact(tmp_path: Path, start: int, end: int | None
     assert [record.offset for record in reader.records(start, end)] == wanted
 
 
+def test_a_segment_that_goes_while_the_directory_is_listed_is_left_out(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=3 * SIZE)
+    filled(box)
+
+    class Retention(Files):
+        def size(self, path: Path) -> int:
+            box.path(0, ".log").unlink(missing_ok=True)
+            return super().size(path)
+
+    reader = LogReader(box.directory, Retention())
+    assert [segment.base_offset for segment in reader.segments()] == [4, 7]
+    box.path(4, ".log").unlink()
+    box.path(4, ".log").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError):
+        reader.segments()
+
+
 def test_a_torn_tail_ends_the_walk(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     reader = filled(box)
