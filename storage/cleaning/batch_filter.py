@@ -65,7 +65,7 @@ class BatchFilter:
     ) -> None:
         self.unreadable: list[str] = []
         self._task = task
-        self._last_records = {
+        self._last_records: dict[int, tuple[int, int]] = {
             producer_id: (last_offset, epoch)
             for producer_id, last_offset, epoch in LAST_RECORD.iter_unpack(task.last_records)
         }

@@ -10,11 +10,13 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.data_directory import DataDirectory, DirectoryError
 from odradek.storage.deletions import remove_paths
+from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -352,6 +354,30 @@ def test_a_log_that_is_only_there_as_a_future_is_the_log(tmp_path: Path) -> None
     live.rename(tmp_path / "two" / "orders-0.0123456789abcdef0123456789abcdef-future")
     life = Life(tmp_path).load()
     assert (life.place, values_from(life.log)) == ("two", [b"a"])
+    life.kill()
+
+
+def test_a_future_that_cannot_be_opened_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object) -> PartitionLog:
+        raise CorruptRecordError("it is damaged")
+
+    monkeypatch.setattr(LogOpening, "open_future", damaged)
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    life.manager.close(now_ms=NOW_MS)
+    live, future = tmp_path / "one" / "orders-0", f"orders-0.{random_uuid().hex()}-future"
+    (tmp_path / "two" / future).mkdir()
+    life = Life(tmp_path, assigned="two").load()
+    assert (life.place, values_from(life.log)) == ("one", [b"a"])
+    life.manager.close(now_ms=NOW_MS)
+    (tmp_path / "two" / future).rmdir()
+    live.rename(tmp_path / "two" / future)
+    life = Life(tmp_path).load()
+    with pytest.raises(ApiError, match="it is damaged"):
+        life.create()
+    assert (tmp_path / "two" / "orders-0").is_dir()
     life.kill()
 
 
