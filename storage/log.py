@@ -560,7 +560,8 @@ class PartitionLog:
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
         """Plan the sync of everything before an offset (default: the log's end).
 
-        Returns None if there is nothing to sync. After a roll, flush up to
+        Returns None if there is nothing to sync. The plan ends earlier if there are many segments;
+        then the caller makes another one after `mark_flushed`. After a roll, flush up to
         `segments.active.base_offset`. Writes the producer snapshot that the roll has begun, which
         `producers.encode_in_parts` may have encoded before. Raises KAFKA_STORAGE_ERROR.
         """
@@ -595,8 +596,7 @@ class PartitionLog:
         Raises KAFKA_STORAGE_ERROR.
         """
         self.check_online()
-        plan = self.flush_plan()
-        if plan is not None:
+        while (plan := self.flush_plan()) is not None:
             try:
                 plan.run()
             except OSError as error:

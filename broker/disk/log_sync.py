@@ -166,17 +166,18 @@ class LogSyncs:
         for _ in log.producers.encode_in_parts():
             await asyncio.sleep(0)
         _check_online(log)
-        plan = log.flush_plan(up_to_offset)
-        if plan is None:
-            return
-        try:
-            # The log may move while the plan runs. An error concerns its directory of now.
-            await self.run(plan.run, self._log_manager.directory_of(log))
-        except OSError as error:
-            text = f"{log.name}: a sync failed: {error}"
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
-        _check_online(log)  # another sync may have failed; see the module
-        log.mark_flushed(plan, self._timer_ms())
+        end_offset = log.log_end_offset if up_to_offset is None else up_to_offset
+        while (plan := log.flush_plan(up_to_offset)) is not None:
+            try:
+                # The log may move while the plan runs. An error concerns its directory of now.
+                await self.run(plan.run, self._log_manager.directory_of(log))
+            except OSError as error:
+                text = f"{log.name}: a sync failed: {error}"
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
+            _check_online(log)  # another sync may have failed; see the module
+            log.mark_flushed(plan, self._timer_ms())
+            if plan.up_to_offset >= end_offset:
+                return
 
     async def run(self, sync: Callable[[], None], directory: DataDirectory) -> None:
         """Call `sync` in a disk thread. If it fails, the directory goes offline. Raises OSError.
