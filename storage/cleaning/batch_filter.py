@@ -15,7 +15,6 @@ batch. Its keys replace no older records.
 Kafka: the RecordFilter in Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecords.filterTo.
 """
 
-import logging
 from typing import NamedTuple
 
 from odradek.protocol.any_batch import read_message_header
@@ -41,8 +40,6 @@ from .input import StoredBatch
 from .offset_map import OffsetMap
 from .record_spans import RecordSpan, record_spans
 from .task import LAST_RECORD, CleanerStats, CleaningTask
-
-_logger = logging.getLogger(__name__)
 
 
 class KeptBatch(NamedTuple):
@@ -98,7 +95,6 @@ class BatchFilter:
         self, stored: StoredBatch, max_timestamp: int, error: Exception
     ) -> KeptBatch:
         line = f"{self._task.name}: the batch at offset {stored.base_offset}: {error}"
-        _logger.warning("copied unchanged because it cannot be read: %s", line)
         self.unreadable.append(line)
         return KeptBatch(stored.data, stored.last_offset, max_timestamp)
 
@@ -142,6 +138,7 @@ class BatchFilter:
         return _written(*batch_of(header, records, kept, horizon_ms))
 
     def _is_kept_when_empty(self, header: BatchHeader) -> bool:
+        # Before Kafka 4.4: where the round ends. So each round left a header in the log.
         if header.next_offset == self._task.high_watermark:
             return True
         last = self._last_records.get(header.producer_id)

@@ -91,7 +91,7 @@ class LogMoves:
         """
         log, manager = future.log, self.manager
         source = manager.directory_of(log)
-        never = TopicConfig.flush_messages
+        never = TopicConfig.flush_messages  # the default of both settings
         must_sync = log.config.flush_messages < never or log.config.flush_ms < never
         small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)
