@@ -2,7 +2,7 @@
 
 Batches of magic 2 come with the table of their headers; their checksums are verified on demand.
 Messages of magic 0 and 1, which come before them in an old log, are returned as they are. Reading
-ends before an incomplete batch, and before the zeros of a preallocated file, without an error.
+ends before an incomplete batch, without an error.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def read_pieces(
         while (left := end_position - position) > MAGIC_POSITION:
             data = segment.pread(min(piece_bytes, left), position)
             if not any(data[:HEADER_BYTES]) and segment.is_unused_from(position):
-                return
+                return  # the end of a preallocated file
             size = _first_size(data)
             if size is None or size > left:
                 return
