@@ -386,6 +386,18 @@ class LogManager:
         """Open the log in a `-future` directory, with recovery if needed; see also `adopt`."""
         return self._opening.open_future(directory, path, key, config, now_ms)
 
+    def open_former_future(
+        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, *, now_ms: int
+    ) -> None:
+        """Open a log whose directory had the name of a future. After an error see `give_up`."""
+        found = FoundLog(directory=directory, topic=key.topic, partition=key.partition)
+        try:
+            log = self.load_future(directory, found.path, key, config, now_ms=now_ms)
+        except (OSError, CorruptRecordError) as error:
+            self.give_up(found, error)
+        else:
+            self.adopt(log, directory)
+
     # --- logs that are not open
 
     def give_up(self, found: FoundLog, error: Exception) -> None:

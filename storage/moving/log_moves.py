@@ -19,6 +19,7 @@ shorter.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,6 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.data_directory import DataDirectory
-from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.filenames import (
     MAX_NAME_LENGTH,
     DirectoryState,
@@ -166,35 +166,15 @@ class LogMoves:
             elif manager.offline and partition.directory_id != home.directory_id:
                 _logger.warning("%s is left alone: its log may be in an offline directory", path)
             else:
-                self._make_live(home, path, key, config, now_ms)
+                # The name first: then no other log is created if this one cannot be opened.
+                self._name_live(home, path, key)
+                manager.open_former_future(home, key, config, now_ms=now_ms)
         elif manager.directory_of(log) is home:
             manager.delete_directory(home, path, key)
         elif not self._promote_if_longer(home, path, log, partition, now_ms):
             copy = FutureLog(self._files, log, home, path)
             copy.prepare()
             manager.futures[key] = copy
-
-    def _make_live(
-        self,
-        home: DataDirectory,
-        path: Path,
-        key: TopicPartition,
-        config: TopicConfig,
-        now_ms: int,
-    ) -> None:
-        """Make a future the log of its partition, which has no other.
-
-        It gets the name of the log first: then no other log is created if it cannot be opened.
-        """
-        live = home.path / partition_directory(*key)
-        self._files.rename(path, live)
-        try:
-            log = self.manager.load_future(home, live, key, config, now_ms=now_ms)
-        except (OSError, CorruptRecordError) as error:
-            found = FoundLog(directory=home, topic=key.topic, partition=key.partition)
-            self.manager.give_up(found, error)
-        else:
-            self._adopt(log, home)
 
     def _promote_if_longer(
         self,
@@ -215,16 +195,18 @@ class LogMoves:
             future.take_offline("it is copied again")
             return False
         future.increment_log_start_offset(log.log_start_offset)
-        self.manager.delete([log.key])
-        live = home.path / partition_directory(*log.key)
-        self._files.rename(path, live)
-        future.move_to(live)
-        self._adopt(future, home)
+        with suppress(ApiError):  # its directory is offline now, and that was logged
+            self.manager.delete([log.key])
+        future.move_to(self._name_live(home, path, log.key))
+        self.manager.adopt(future, home)
         return True
 
-    def _adopt(self, log: PartitionLog, home: DataDirectory) -> None:
-        self.manager.adopt(log, home)
-        _logger.info("%s: its future log is now the log, in %s", log.name, log.directory)
+    def _name_live(self, home: DataDirectory, path: Path, key: TopicPartition) -> Path:
+        """Give a future the name of the log; return its path. Raises OSError."""
+        live = home.path / partition_directory(*key)
+        self._files.rename(path, live)
+        _logger.info("%s is now the log of its partition, as %s", path, live)
+        return live
 
     def _make_stray(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
         target = home.path / renamed_directory(*key, DirectoryState.STRAY, random_uuid().hex())

@@ -381,6 +381,29 @@ def test_a_future_that_cannot_be_opened_does_not_end_the_start(
     life.kill()
 
 
+def test_a_longer_future_is_the_log_also_if_the_old_one_cannot_be_renamed(tmp_path: Path) -> None:
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    life.log.flush(NOW_MS)
+    live = tmp_path / "one" / "orders-0"
+    shutil.copytree(live, tmp_path / "shorter")
+    put(life.log, b"b")
+    life.manager.close(now_ms=NOW_MS)
+    live.rename(tmp_path / "two" / f"orders-0.{random_uuid().hex()}-future")
+    (tmp_path / "shorter").rename(live)
+
+    class Broken(QuickFiles):
+        def rename(self, source: Path, target: Path) -> None:
+            if target.name.endswith("-delete"):
+                raise OSError(errno.EIO, "broken", str(source))
+            super().rename(source, target)
+
+    life = Life(tmp_path, Broken(), assigned="two").load()
+    assert (life.place, values_from(life.log)) == ("two", [b"a", b"b"])
+    assert list(life.manager.offline) == [tmp_path / "one"]
+    life.kill()
+
+
 def test_an_aborted_transaction_stays_so_if_a_move_is_stopped_before_its_end(
     tmp_path: Path,
 ) -> None:
