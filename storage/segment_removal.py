@@ -63,7 +63,8 @@ class SegmentRemoval:
             segment.release_files()
             self._renamed += 1
             self._paths += segment.paths()
-        self._paths += [snapshot.run() for snapshot in self._snapshots]
+        for snapshot in self._snapshots:
+            self._paths.append(snapshot.run())
 
     def finish(self) -> None:
         """Schedule the removal of renamed segments; add the others to the log again."""
