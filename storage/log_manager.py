@@ -357,14 +357,32 @@ class LogManager:
 
         Returns None after an error, see `give_up`.
         """
+        return self.serve_found(found, self.load_found(found, config, now_ms, recovered))
+
+    def load_found(
+        self,
+        found: FoundLog,
+        config: TopicConfig,
+        now_ms: int,
+        recovered: RecentBatches | None = None,
+    ) -> PartitionLog | OSError | CorruptRecordError:
+        """Do the first half of `open_found`, on any thread."""
         try:
-            log = self._opening.open_found(found, config, now_ms, recovered)
+            return self._opening.open_found(found, config, now_ms, recovered)
         except (OSError, CorruptRecordError) as error:
-            self.give_up(found, error)
+            return error
+
+    def serve_found(
+        self, found: FoundLog, loaded: PartitionLog | OSError | CorruptRecordError
+    ) -> PartitionLog | None:
+        """Do the second half of `open_found`."""
+        if not isinstance(loaded, PartitionLog):
+            self.give_up(found, loaded)
             return None
-        self.adopt(log, found.directory)
-        log.sync_recovered()
-        return log
+        loaded.producers.expiration_ms = self._config.producer_id_expiration_ms
+        self.adopt(loaded, found.directory)
+        loaded.sync_recovered()
+        return loaded
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Register an open log, which is in that directory, as the log of its partition."""
