@@ -170,6 +170,7 @@ class BrokerNode:
         manager, disk, cold_reads = self.log_manager, self.disk, self.fetching.cold_reads
         recovery = LogRecovery(
             manager,
+            disk,
             topic_config=self._topic_config,
             on_ready=self._log_recovered,
             now_ms=self.clock.now_ms,

@@ -34,6 +34,7 @@ from .files import Files, OpenFile
 HEADER_CHUNK_BYTES = 4096
 CHUNK_BYTES = 1 << 20
 SMALLEST_LENGTH = HEADER_BYTES - LOG_OVERHEAD
+_ZEROS = bytes(HEADER_BYTES)
 
 Checksum = Callable[[bytes | memoryview, int], int]
 
@@ -44,6 +45,10 @@ class CorruptBatchError(CorruptRecordError):
     def __init__(self, file: OpenFile, position: int, reason: str) -> None:
         super().__init__(f"{file.path} at byte {position}: {reason}")
         self.position = position
+
+
+class ZerosError(CorruptBatchError):
+    """There are zeros where a batch should begin, as in the unused end of a preallocated file."""
 
 
 # A valid batch: its position, header and bytes (None if it is larger than a chunk). A plain tuple,
@@ -161,7 +166,8 @@ def _message_header(
     try:
         return read_message_header(chunk, at)
     except CorruptRecordError as error:
-        raise CorruptBatchError(file, position, str(error)) from None
+        is_zero = chunk[at : at + HEADER_BYTES] == _ZEROS
+        raise (ZerosError if is_zero else CorruptBatchError)(file, position, str(error)) from None
 
 
 def _check_crc(

@@ -8,6 +8,7 @@ another thread may remove them.
 
 import heapq
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -25,27 +26,30 @@ class Deletions:
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        # The number keeps paths from being compared, which takes long.
-        self._due: list[tuple[int, int, Path]] = []
+        # Paths that were added together; the number keeps them from being compared.
+        self._due: list[tuple[int, int, deque[Path]]] = []
         self._added = 0
         self._failed: set[Path] = set()  # a removal failed, and that was logged
 
     def __len__(self) -> int:
-        return len(self._due)
+        return sum(len(paths) for *_, paths in self._due)
 
     def add(self, paths: Iterable[Path], delay_ms: int) -> None:
         """Remove these files or directories after `delay_ms`."""
-        due_ms = self._timer_ms() + delay_ms
-        for path in paths:
+        added = deque(paths)
+        if added:
             self._added += 1
-            heapq.heappush(self._due, (due_ms, self._added, path))
+            heapq.heappush(self._due, (self._timer_ms() + delay_ms, self._added, added))
 
     def take_due(self) -> list[Path]:
         """Take some of the paths that are due. The caller calls `remove_paths`, then `note`."""
         now_ms = self._timer_ms()
         paths: list[Path] = []
         while self._due and self._due[0][0] <= now_ms and len(paths) < TAKEN_AT_ONCE:
-            paths.append(heapq.heappop(self._due)[2])
+            *_, first = self._due[0]
+            paths.append(first.popleft())
+            if not first:
+                heapq.heappop(self._due)
         return paths
 
     def note(self, taken: Iterable[Path], failed: Mapping[Path, OSError]) -> None:

@@ -267,6 +267,23 @@ class Files:
             raise EOFError(f"{file.path} ends at {position + len(data)}, wanted {position + size}")
         return data
 
+    def is_zero_from(self, file: OpenFile, position: int) -> bool:
+        """Whether the rest of the file is zeros. Holes are not read where the system knows them."""
+        zeros = bytes(READ_AHEAD_BYTES)
+        while True:
+            if hasattr(os, "SEEK_DATA"):
+                try:
+                    position = os.lseek(file.fd, position, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:  # no data after it
+                        return True
+            data = self.pread(file, READ_AHEAD_BYTES, position)
+            if not zeros.startswith(data):
+                return False
+            if not data:
+                return True
+            position += len(data)
+
     def is_cached(self, file: OpenFile, size: int, position: int) -> bool:
         """Whether the first and the last page of that range are in the page cache.
 

@@ -130,8 +130,8 @@ class IndexFile:
 
     def become_active(self) -> None:
         """Load the entries and extend the file to its full size, to append to it."""
-        self._load()
-        self._resize(self._open(), self._full_bytes())
+        self._load()  # they may be more than fit, if segment.index.bytes was lowered
+        self._resize(self._open(), max(self._full_bytes(), self.size_bytes))
 
     def trim(self) -> None:
         """Truncate the file to its entries and release memory and descriptor."""

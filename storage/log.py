@@ -19,7 +19,7 @@ Everything runs on one thread, except steps whose docstring says otherwise (`Flu
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -35,7 +35,12 @@ from odradek.protocol.batch_header import (
 from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
-from odradek.storage.cleaning.segment_swap import SegmentSwap, remove_leftovers, stage_cleaned
+from odradek.storage.cleaning.segment_swap import (
+    SegmentSwap,
+    Sliced,
+    remove_leftovers,
+    stage_cleaned,
+)
 from odradek.storage.cleaning.task import CleanedSegment
 from odradek.storage.disk_errors import is_transient
 from odradek.storage.recovering.log_source import LoadedLog, LogSource
@@ -555,7 +560,8 @@ class PartitionLog:
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:
         """Plan the sync of everything before an offset (default: the log's end).
 
-        Returns None if there is nothing to sync. After a roll, flush up to
+        Returns None if there is nothing to sync. The plan ends earlier if there are many segments;
+        then the caller makes another one after `mark_flushed`. After a roll, flush up to
         `segments.active.base_offset`. Writes the producer snapshot that the roll has begun, which
         `producers.encode_in_parts` may have encoded before. Raises KAFKA_STORAGE_ERROR.
         """
@@ -590,8 +596,7 @@ class PartitionLog:
         Raises KAFKA_STORAGE_ERROR.
         """
         self.check_online()
-        plan = self.flush_plan()
-        if plan is not None:
+        while (plan := self.flush_plan()) is not None:
             try:
                 plan.run()
             except OSError as error:
@@ -774,8 +779,13 @@ class PartitionLog:
         with self._reporting("swap in cleaned segments"):
             return stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
 
-    def complete_replacement(self, swap: SegmentSwap, replaced: Sequence[int]) -> bool:
+    def complete_replacement(
+        self, swap: SegmentSwap, replaced: Iterable[int], sliced: Sliced = iter
+    ) -> bool:
         """Finish the replacement of the segments with these base offsets.
+
+        `sliced` iterates over segments, and may give way in between: the log may be used meanwhile,
+        but its segments must not be deleted, nor its directory be renamed.
 
         Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. Returns
         False if the system refuses to rename a file for a transient reason. Then the caller must
@@ -783,12 +793,13 @@ class PartitionLog:
         the swap. Raises KAFKA_STORAGE_ERROR: then the log is offline.
         """
         self.check_online()
-        old = [segment for segment in self.segments if segment.base_offset in replaced]
+        bases = set(replaced)
+        old = [segment for segment in self.segments if segment.base_offset in bases]
         try:
             if not old:
                 swap.undo()
                 return True
-            swap.complete(old)
+            paths = swap.complete(old, sliced)
         except OSError as error:
             if is_transient(error):
                 if self.on_disk_error is not None:  # it reports what is lacking, once
@@ -797,8 +808,10 @@ class PartitionLog:
             self.take_offline(f"a swap stopped half way: {error}")
             raise self.failed("swap in cleaned segments", error) from error
         self._slicer.forget()
+        delay_ms = self.config.file_delete_delay_ms
+        self._remover.replace(old, swap.new, paths, delay_ms)
         with self._reporting("delete snapshots of replaced segments"):
-            self._remover.replace(old, swap.new, self.config.file_delete_delay_ms)
+            self._remover.remove_snapshots(sliced(old), delay_ms)
         return True
 
     def discard_cleaned(self) -> None:

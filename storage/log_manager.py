@@ -357,14 +357,32 @@ class LogManager:
 
         Returns None after an error, see `give_up`.
         """
+        return self.serve_found(found, self.load_found(found, config, now_ms, recovered))
+
+    def load_found(
+        self,
+        found: FoundLog,
+        config: TopicConfig,
+        now_ms: int,
+        recovered: RecentBatches | None = None,
+    ) -> PartitionLog | OSError | CorruptRecordError:
+        """Do the first half of `open_found`, on any thread."""
         try:
-            log = self._opening.open_found(found, config, now_ms, recovered)
+            return self._opening.open_found(found, config, now_ms, recovered)
         except (OSError, CorruptRecordError) as error:
-            self.give_up(found, error)
+            return error
+
+    def serve_found(
+        self, found: FoundLog, loaded: PartitionLog | OSError | CorruptRecordError
+    ) -> PartitionLog | None:
+        """Do the second half of `open_found`."""
+        if not isinstance(loaded, PartitionLog):
+            self.give_up(found, loaded)
             return None
-        self.adopt(log, found.directory)
-        log.sync_recovered()
-        return log
+        loaded.producers.expiration_ms = self._config.producer_id_expiration_ms
+        self.adopt(loaded, found.directory)
+        loaded.sync_recovered()
+        return loaded
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Register an open log, which is in that directory, as the log of its partition."""
@@ -386,6 +404,18 @@ class LogManager:
         """Open the log in a `-future` directory, with recovery if needed; see also `adopt`."""
         return self._opening.open_future(directory, path, key, config, now_ms)
 
+    def open_former_future(
+        self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, *, now_ms: int
+    ) -> None:
+        """Open a log whose directory had the name of a future. After an error see `give_up`."""
+        found = FoundLog(directory=directory, topic=key.topic, partition=key.partition)
+        try:
+            log = self.load_future(directory, found.path, key, config, now_ms=now_ms)
+        except (OSError, CorruptRecordError) as error:
+            self.give_up(found, error)
+        else:
+            self.adopt(log, directory)
+
     # --- logs that are not open
 
     def give_up(self, found: FoundLog, error: Exception) -> None:
@@ -393,7 +423,7 @@ class LogManager:
         _logger.error("%s is not served: %s", found.name, error)
         self._table.give_up(found, f"{found.name}: {error}")
         if isinstance(error, OSError):
-            self._table.postpone_after(found.key, error)
+            self._table.postpone_after(found.key, found.directory, error)
             self.on_directory_error(found.directory, error)
 
     @property
@@ -406,8 +436,8 @@ class LogManager:
     ) -> tuple[list[FoundLog], list[TopicPartition]]:
         """Take postponed logs, because the directory has space, and there are descriptors.
 
-        Returns its logs that are `waiting` for recovery again, and the partitions, of any
-        directory, whose logs can be created now.
+        Returns its logs that are `waiting` for recovery again, and the partitions whose logs can be
+        created now.
         """
         return self._table.take_postponed(directory, at_most)
 
@@ -481,7 +511,7 @@ class LogManager:
             return
         why = home.offline_reason if isinstance(log, PartitionLog) else log
         if isinstance(log, OSError):
-            self._table.postpone_after(key, log)
+            self._table.postpone_after(key, home, log)
             self.on_directory_error(home, log)
         self._table.unreadable[key] = f"{key[0]}-{key[1]} could not be created: {why}"
 

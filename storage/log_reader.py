@@ -1,7 +1,8 @@
 """Reads a partition's directory without a broker: the door for the pipeline and the tools.
 
 Nothing is written, and no lock is needed. The broker may be running and may be writing its last
-batch; reading ends before a batch that is not complete. Segments can be read by different
+batch; reading ends before a batch that is not complete, and before the zeros at the end of a file
+that was preallocated (`preallocate`). Segments can be read by different
 processes, because a segment's name has its base offset and a batch is never in two segments.
 
 A running broker rolls segments, deletes them and replaces them by cleaned ones at any time. The
@@ -15,6 +16,7 @@ segment.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,9 +28,11 @@ from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
 from odradek.storage.inspect.raw_batch import RawBatch, scan_raw
 
-from .batch_scan import CorruptBatchError, read_batches, scan_headers
+from .batch_scan import CorruptBatchError, ZerosError, read_batches, scan_headers
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
+
+_LISTINGS = 10  # attempts, of a directory that changes
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 
@@ -70,12 +74,27 @@ class OpenSegment(Struct, frozen=True):
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each whole batch. Raises CorruptBatchError."""
-        return scan_headers(self.files, self.file, position, self.size_bytes)
+        try:
+            yield from scan_headers(self.files, self.file, position, self.size_bytes)
+        except ZerosError as error:
+            if not self.is_unused_from(error.position):
+                raise
 
     def batches(self, position: int = 0) -> Iterator[StoredBatch]:
         """The whole batches. Raises CorruptBatchError."""
-        for header, data in read_batches(self.files, self.file, position, self.size_bytes):
-            yield StoredBatch(header, data)
+        try:
+            for header, data in read_batches(self.files, self.file, position, self.size_bytes):
+                yield StoredBatch(header, data)
+        except ZerosError as error:
+            if not self.is_unused_from(error.position):
+                raise
+
+    def is_unused_from(self, position: int) -> bool:
+        """Whether zeros that were read there begin the unused end of a preallocated file.
+
+        A batch that is there by now shows it, too: the broker has written it meanwhile.
+        """
+        return self.files.is_zero_from(self.file, position) or any(self.pread(16, position))
 
     def raw_batches(self, position: int = 0) -> Iterator[RawBatch]:
         """All batches of any format, for inspection. Nothing is verified.
@@ -106,6 +125,13 @@ class LogReader:
 
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
+        for _ in range(_LISTINGS - 1):
+            # A segment that was renamed or removed before its size was asked for.
+            with suppress(FileNotFoundError):
+                return self._listed()
+        return self._listed()
+
+    def _listed(self) -> list[SegmentFile]:
         names: dict[int, str] = {}
         for name in sorted(self.files.list_directory(self.directory)):
             parsed = parse_segment_file(name)

@@ -57,13 +57,18 @@ class SnapshotRename(NamedTuple):
     """The rename of a snapshot's file to its `.deleted` name."""
 
     files: Files
-    source: Path
-    target: Path
+    directory: Path
+    offset: int
 
-    def run(self) -> None:
-        """Rename the file if it exists, on any thread. Raises OSError."""
+    def run(self) -> Path:
+        """Rename the file if it exists, on any thread; return its new path. Raises OSError."""
+        source, target = (
+            self.directory / segment_file(self.offset, FileKind.PRODUCER_SNAPSHOT, state)
+            for state in (FileState.LIVE, FileState.DELETED)
+        )
         with suppress(FileNotFoundError):
-            self.files.rename(self.source, self.target)
+            self.files.rename(source, target)
+        return target
 
 
 class ProducerStates:
@@ -455,18 +460,14 @@ class ProducerStates:
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
-        return SnapshotRename(
-            self._files,
-            self._snapshot_path(offset),
-            self._snapshot_path(offset, FileState.DELETED),
-        )
+        return SnapshotRename(self._files, self.directory, offset)
 
     def _forget_begun(self, offset: int) -> None:
         if offset == self._begun_offset:
             self._encoder = None
 
-    def _snapshot_path(self, offset: int, state: FileState = FileState.LIVE) -> Path:
-        return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT, state)
+    def _snapshot_path(self, offset: int) -> Path:
+        return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
 
     def _list_snapshots(self) -> list[int]:
         """The offsets of the snapshots in the directory, ascending."""

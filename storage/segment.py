@@ -113,7 +113,7 @@ class Segment:
         self._bytes_since_index_entry = 0
         self._has_damage = False  # a batch header was damaged when the indexes were to be rebuilt
         self._is_appendable = False  # whether the index files have their full size
-        self._index_room = 0
+        self._index_room = 0  # so many entries fit into both indexes, before it is closed
 
     @classmethod
     def create(
@@ -173,28 +173,32 @@ class Segment:
     @property
     def file(self) -> OpenFile:
         """The open log file. Bytes after `size_bytes` in it are not part of the log."""
-        if self._file is None:
-            self._file = self.files.open(self.path(FileKind.LOG))
-            self._file.append_position = self.size_bytes
-        return self._file
+        file = self._file  # another thread may release it: see release_files
+        if file is None:
+            file = self.files.open(self.path(FileKind.LOG))
+            file.append_position = self.size_bytes
+            self._file = file
+        return file
 
     @property
     def offset_index(self) -> OffsetIndex:
-        if self._offset_index is None:
+        index = self._offset_index
+        if index is None:
             path = self.path(FileKind.OFFSET_INDEX)
             index = OffsetIndex(self.files, path, self.base_offset, self._settings.index_bytes)
             self._check(index)  # which sets both indexes if it rebuilds them
-            self._offset_index = self._offset_index or index
-        return self._offset_index
+            self._offset_index = index = self._offset_index or index
+        return index
 
     @property
     def time_index(self) -> TimeIndex:
-        if self._time_index is None:
+        index = self._time_index
+        if index is None:
             path = self.path(FileKind.TIME_INDEX)
             index = TimeIndex(self.files, path, self.base_offset, self._settings.index_bytes)
             self._check(index)  # which sets both indexes if it rebuilds them
-            self._time_index = self._time_index or index
-        return self._time_index
+            self._time_index = index = self._time_index or index
+        return index
 
     @property
     def txn_index(self) -> TxnIndex:
@@ -220,7 +224,10 @@ class Segment:
         return self._is_appendable
 
     def release_files(self) -> None:
-        """Close a closed segment's files; the next read opens them again."""
+        """Close a closed segment's files; the next read opens them again.
+
+        Also of an active one, when its log goes offline: then any thread may call it.
+        """
         self._file = self._offset_index = self._time_index = None
         self._is_appendable = False
 
@@ -641,10 +648,10 @@ class Segment:
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that ends with an entry's offset has its timestamp."""
-        if entry.timestamp_ms < 0:
-            # Messages of magic 0 have no timestamp, but later batches may have one.
-            return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
         try:
+            if entry.timestamp_ms < 0:
+                # Messages of magic 0 have no timestamp, but later batches may have one.
+                return self.first_timestamp_ms < 0 and self._last_timestamp_ms() < 0
             found = self.find(entry.offset)
         except CorruptBatchError:
             return False

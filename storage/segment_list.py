@@ -1,9 +1,12 @@
 """The segments of one log, in the order of their base offsets. Kafka: LogSegments."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 
 from .segment import Segment
+
+_base_offset: Callable[[Segment], int] = attrgetter("base_offset")
 
 
 class SegmentList:
@@ -14,8 +17,8 @@ class SegmentList:
     active: Segment  # the one that is appended to; a plain attribute, because every append asks
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        self._segments = sorted(segments, key=lambda segment: segment.base_offset)
-        self._base_offsets = [segment.base_offset for segment in self._segments]
+        self._segments = sorted(segments, key=_base_offset)
+        self._base_offsets = list(map(_base_offset, self._segments))
         self._update_active()
 
     def __len__(self) -> int:
@@ -50,8 +53,18 @@ class SegmentList:
 
     def remove(self, segment: Segment) -> None:
         """Remove a segment. Raises ValueError if it is not in the list."""
-        index = self._segments.index(segment)
+        index = bisect_left(self._base_offsets, segment.base_offset)
+        if index == len(self._segments) or self._segments[index] is not segment:
+            raise ValueError(f"{segment} is not in the list")
         del self._segments[index], self._base_offsets[index]
+        self._update_active()
+
+    def replace(self, old: Iterable[Segment], new: Iterable[Segment]) -> None:
+        """Put `new` segments in the place of `old` ones."""
+        gone = set(old)
+        kept = [segment for segment in self._segments if segment not in gone]
+        self._segments = sorted([*kept, *new], key=_base_offset)
+        self._base_offsets = list(map(_base_offset, self._segments))
         self._update_active()
 
     def _update_active(self) -> None:

@@ -4,7 +4,8 @@ Their files are renamed at once and removed after file.delete.delay.ms. The prod
 base offset of each segment is removed with it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from .deletions import Deletions
 from .filenames import FileState
@@ -34,7 +35,8 @@ class SegmentRemoval:
         self._producers = producers
         self._deletions = deletions
         self._delay_ms = delay_ms
-        self._renamed: list[Segment] = []
+        self._renamed = 0  # so many segments
+        self._paths: list[Path] = []  # to be removed
         self.is_finished = not old
 
     @property
@@ -59,18 +61,16 @@ class SegmentRemoval:
         for segment in self._old:
             segment.rename(FileState.DELETED)
             segment.release_files()
-            self._renamed.append(segment)
+            self._renamed += 1
+            self._paths += segment.paths()
         for snapshot in self._snapshots:
-            snapshot.run()
+            self._paths.append(snapshot.run())
 
     def finish(self) -> None:
         """Schedule the removal of renamed segments; add the others to the log again."""
-        for segment in self._old:
-            if segment in self._renamed:
-                self._deletions.add(segment.paths(), self._delay_ms)
-            else:
-                self._segments.add(segment)
-        self._deletions.add([snapshot.target for snapshot in self._snapshots], self._delay_ms)
+        for segment in self._old[self._renamed :]:
+            self._segments.add(segment)
+        self._deletions.add(self._paths, self._delay_ms)
         self.is_finished = True
 
 
@@ -99,19 +99,17 @@ class SegmentRemover:
         """Begin the same in steps, see SegmentRemoval."""
         return SegmentRemoval(old, self._segments, self._producers, self._deletions, delay_ms)
 
-    def replace(self, old: Sequence[Segment], new: Sequence[Segment], delay_ms: int) -> None:
-        """Replace `old` segments, whose files were renamed, by `new` ones.
+    def replace(
+        self, old: Iterable[Segment], new: Iterable[Segment], paths: Iterable[Path], delay_ms: int
+    ) -> None:
+        """Replace `old` segments, whose files were renamed to `paths`, by `new` ones."""
+        self._segments.replace(old, new)
+        self._deletions.add(paths, delay_ms)
 
-        Raises OSError: a snapshot could not be renamed, but the segments are replaced.
-        """
-        for segment in old:
-            self._segments.remove(segment)
-            self._deletions.add(segment.paths(), delay_ms)
-        for segment in new:
-            self._segments.add(segment)
+    def remove_snapshots(self, old: Iterable[Segment], delay_ms: int) -> None:
+        """Remove the snapshots of segments that were replaced. Raises OSError."""
         for segment in old:
             if not self._segments.holds(segment.base_offset):
                 snapshot = self._producers.release_snapshot(segment.base_offset)
                 if snapshot is not None:
-                    snapshot.run()
-                    self._deletions.add([snapshot.target], delay_ms)
+                    self._deletions.add([snapshot.run()], delay_ms)

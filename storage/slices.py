@@ -39,8 +39,11 @@ class Slicer:
         self._positions: dict[int, tuple[Segment, int]] = {}  # by offset
 
     def forget(self) -> None:
-        """Drop all positions, because segments were removed or truncated."""
-        self._positions.clear()
+        """Drop all positions, because segments were removed or truncated.
+
+        Any thread may call it when the log goes offline: one that keeps a position has its dict.
+        """
+        self._positions = {}
 
     def cut(
         self, offset: int, end_offset: int, max_bytes: int, *, at_least_one_batch: bool
@@ -89,6 +92,7 @@ class Slicer:
         return None
 
     def _keep(self, offset: int, segment: Segment, position: int) -> None:
-        self._positions[offset] = (segment, position)
-        if len(self._positions) > POSITIONS_KEPT:
-            del self._positions[next(iter(self._positions))]
+        positions = self._positions
+        positions[offset] = (segment, position)
+        if len(positions) > POSITIONS_KEPT:
+            del positions[next(iter(positions))]

@@ -13,6 +13,8 @@ from .files import Files
 from .flush_plan import FlushPlan
 from .segment_list import SegmentList
 
+SEGMENTS_OF_A_PLAN = 20
+
 
 class UnsyncedFiles:
     """The unsynced files of one log. Used on the broker's thread only."""
@@ -62,11 +64,15 @@ class UnsyncedFiles:
     ) -> FlushPlan | None:
         """Plan the sync of everything before `end_offset`; None if there is nothing to sync.
 
-        Writes the indexes. Raises OSError.
+        It ends earlier if there are many segments, as a recovery leaves them: their files are open
+        until it was carried out. Writes the indexes. Raises OSError.
         """
         if end_offset <= recovery_point and not self._small_files:
             return None
         unflushed = segments.between(recovery_point, end_offset)
+        if len(unflushed) > SEGMENTS_OF_A_PLAN:
+            end_offset = unflushed[SEGMENTS_OF_A_PLAN].base_offset
+            del unflushed[SEGMENTS_OF_A_PLAN:]
         new_segments = any(segment.base_offset >= recovery_point for segment in unflushed)
         return FlushPlan(
             files=self._files,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -37,6 +37,7 @@ logger = logging.getLogger("odradek.disk")
 # The number of attempts of a sync that finds no free file descriptor.
 ATTEMPTS = 30
 RETRY_SECONDS = 1.0
+FLUSHES_AT_ONCE = 8  # of logs whose flush.ms is over: enough for all disk threads
 
 
 class LogSync:
@@ -165,17 +166,18 @@ class LogSyncs:
         for _ in log.producers.encode_in_parts():
             await asyncio.sleep(0)
         _check_online(log)
-        plan = log.flush_plan(up_to_offset)
-        if plan is None:
-            return
-        try:
-            # The log may move while the plan runs. An error concerns its directory of now.
-            await self.run(plan.run, self._log_manager.directory_of(log))
-        except OSError as error:
-            text = f"{log.name}: a sync failed: {error}"
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
-        _check_online(log)  # another sync may have failed; see the module
-        log.mark_flushed(plan, self._timer_ms())
+        end_offset = log.log_end_offset if up_to_offset is None else up_to_offset
+        while (plan := log.flush_plan(up_to_offset)) is not None:
+            try:
+                # The log may move while the plan runs. An error concerns its directory of now.
+                await self.run(plan.run, self._log_manager.directory_of(log))
+            except OSError as error:
+                text = f"{log.name}: a sync failed: {error}"
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text) from error
+            _check_online(log)  # another sync may have failed; see the module
+            log.mark_flushed(plan, self._timer_ms())
+            if plan.up_to_offset >= end_offset:
+                return
 
     async def run(self, sync: Callable[[], None], directory: DataDirectory) -> None:
         """Call `sync` in a disk thread. If it fails, the directory goes offline. Raises OSError.
@@ -219,8 +221,14 @@ class LogSyncs:
 
     async def flush_due_by_time(self) -> None:
         """Sync the logs whose flush.ms is over. Runs every log.flush.scheduler.interval.ms."""
-        due = self._log_manager.logs_to_flush(self._timer_ms())
-        await asyncio.gather(*map(self.flush_or_log, due))
+        # A plan is made on the event loop, and opens files: thousands at once would take a second.
+        due = iter(self._log_manager.logs_to_flush(self._timer_ms()))
+        await asyncio.gather(*(self._flush_each(due) for _ in range(FLUSHES_AT_ONCE)))
+
+    async def _flush_each(self, due: Iterator[PartitionLog]) -> None:
+        for log in due:
+            await self.flush_or_log(log)
+            await asyncio.sleep(0)  # most have nothing to sync
 
 
 def _check_online(log: PartitionLog) -> None:

@@ -183,6 +183,7 @@ class LogMover:
             plan = await self._cold_reads.look_up(future.name_active)
         await self._run_plan(future, plan)
         await self._disk.run(self._manager.write_log_starts)
+        self._check(future)
         self._assign_to(future.log, future.home)
         await self._assigned()
         while True:

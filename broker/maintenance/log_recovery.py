@@ -1,12 +1,12 @@
 """Recovers large logs in the background while the broker serves the others.
 
-    found -> read by a recovery process -> opened on the event loop -> `on_ready`: led and served
+    found -> read by a recovery process -> opened by a disk thread -> `on_ready`: led and served
 
 Until then the partition has no leader in Metadata (LEADER_NOT_AVAILABLE), and Produce, Fetch and
 ListOffsets answer NOT_LEADER_OR_FOLLOWER, so clients look for its leader again and wait. Every data
 directory has num.recovery.threads.per.data.dir processes; all directories together have at most one
 per processor. The smallest logs come first. When a log's topic is deleted or its directory fails,
-its process is killed before the files are touched.
+its process is killed, and its opening has ended, before the files are touched.
 
 Internal topics are recovered here only if a full disk prevented it at start: otherwise their
 records are read before the broker listens.
@@ -20,7 +20,9 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
+from threading import Lock
 
+from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.processes.child_process import RecoveryWorker
 from odradek.broker.processes.messages import Recovered, RecoveryFailed
 from odradek.config.topic_config import TopicConfig
@@ -32,6 +34,8 @@ from odradek.storage.log_manager import LogManager
 
 logger = logging.getLogger("odradek.recovery")
 
+RETRY_SECONDS = 1.0  # until another attempt to start a process
+
 
 class LogRecovery:
     """`topic_config` returns a topic's current configuration; `on_ready` gets each opened log.
@@ -42,16 +46,20 @@ class LogRecovery:
     def __init__(
         self,
         manager: LogManager,
+        disk: DiskExecutor,
         *,
         topic_config: Callable[[str], TopicConfig],
         on_ready: Callable[[PartitionLog], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._manager = manager
+        self._disk = disk
         self._topic_config = topic_config
         self._on_ready = on_ready
         self._now_ms = now_ms
         self._tasks: list[asyncio.Task[None]] = []
+        self._opening = Lock()  # is held by the thread that opens a log
+        self._is_closed = False
         self.total = 0
         self.at_work: dict[tuple[str, int], RecoveryWorker] = {}
         manager.on_abandoned = self._stop_worker_of
@@ -89,6 +97,8 @@ class LogRecovery:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        with self._opening:  # no log is opened after this
+            self._is_closed = True
 
     async def _recover_all(self, logs: list[FoundLog], processors: asyncio.Semaphore) -> None:
         """Recover one log after another. Tasks share the list and take from its end."""
@@ -103,16 +113,26 @@ class LogRecovery:
                         await worker.end()
                         worker = None
                     if worker is None:
-                        worker = await RecoveryWorker.start()
+                        worker = await self._started()
                     if self._manager.is_waiting(log):  # it may have been deleted meanwhile
                         await self._recover(log, worker)
-            except OSError as error:
-                logger.error("no log can be recovered because no process can be started: %s", error)
             except Exception:
                 logger.exception("recovering logs failed")
             finally:
                 if worker is not None:
                     await worker.end()
+
+    async def _started(self) -> RecoveryWorker:
+        """Start a process. The system may lack descriptors or processes for some time."""
+        is_reported = False
+        while True:
+            try:
+                return await RecoveryWorker.start()
+            except OSError as error:
+                if not is_reported:
+                    logger.error("recovery waits because no process can be started: %s", error)
+                is_reported = True
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _recover(self, log: FoundLog, worker: RecoveryWorker) -> None:
         task = self._manager.task_of(log, self._topic_config(log.topic), self._now_ms())
@@ -123,16 +143,19 @@ class LogRecovery:
             self.at_work.pop(log.key, None)
         if self._manager.is_waiting(log):
             if isinstance(ending, Recovered):
-                self._open(log, ending)
+                await self._open(log, ending)
             else:
                 self._manager.give_up(log, _error_of(ending))
 
-    def _open(self, found: FoundLog, recovered: Recovered) -> None:
+    async def _open(self, found: FoundLog, recovered: Recovered) -> None:
+        # A log with thousands of segments or producers takes long.
         config = self._topic_config(found.topic)
-        log = self._manager.open_found(
-            found, config, now_ms=self._now_ms(), recovered=recovered.recent
-        )
+        loaded = await self._disk.run(self._load, found, config, self._now_ms(), recovered)
+        if loaded is None or not self._manager.is_waiting(found):
+            return
+        log = self._manager.serve_found(found, loaded)
         if log is not None:
+            log.update_config(self._topic_config(found.topic))  # it may have changed meanwhile
             self._on_ready(log)
             logger.info(
                 "%s is recovered and served, its end offset is %d; %d logs are not served",
@@ -141,10 +164,20 @@ class LogRecovery:
                 len(self._manager.not_open()),
             )
 
+    def _load(
+        self, found: FoundLog, config: TopicConfig, now_ms: int, recovered: Recovered
+    ) -> PartitionLog | OSError | CorruptRecordError | None:
+        with self._opening:
+            if self._is_closed or not self._manager.is_waiting(found):
+                return None
+            return self._manager.load_found(found, config, now_ms, recovered.recent)
+
     def _stop_worker_of(self, log: FoundLog) -> None:
         worker = self.at_work.pop(log.key, None)
         if worker is not None:
             worker.stop_now()
+        with self._opening:  # the log is not waiting any more: it is not opened after this
+            pass
 
 
 def _error_of(failure: RecoveryFailed) -> Exception:

@@ -56,6 +56,8 @@ def read_pieces(
     try:
         while (left := end_position - position) > MAGIC_POSITION:
             data = segment.pread(min(piece_bytes, left), position)
+            if not any(data[:HEADER_BYTES]) and segment.is_unused_from(position):
+                return  # the end of a preallocated file
             size = _first_size(data)
             if size is None or size > left:
                 return

@@ -15,7 +15,6 @@ batch. Its keys replace no older records.
 Kafka: the RecordFilter in Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecords.filterTo.
 """
 
-import logging
 from typing import NamedTuple
 
 from odradek.protocol.any_batch import read_message_header
@@ -40,9 +39,7 @@ from .cleaned_transactions import CleanedTransactions
 from .input import StoredBatch
 from .offset_map import OffsetMap
 from .record_spans import RecordSpan, record_spans
-from .task import CleanerStats, CleaningTask
-
-_logger = logging.getLogger(__name__)
+from .task import LAST_RECORD, CleanerStats, CleaningTask
 
 
 class KeptBatch(NamedTuple):
@@ -65,6 +62,10 @@ class BatchFilter:
     ) -> None:
         self.unreadable: list[str] = []
         self._task = task
+        self._last_records: dict[int, tuple[int, int]] = {
+            producer_id: (last_offset, epoch)
+            for producer_id, last_offset, epoch in LAST_RECORD.iter_unpack(task.last_records)
+        }
         self._offsets = offsets
         self._transactions = transactions
         self._stats = stats
@@ -94,7 +95,6 @@ class BatchFilter:
         self, stored: StoredBatch, max_timestamp: int, error: Exception
     ) -> KeptBatch:
         line = f"{self._task.name}: the batch at offset {stored.base_offset}: {error}"
-        _logger.warning("copied unchanged because it cannot be read: %s", line)
         self.unreadable.append(line)
         return KeptBatch(stored.data, stored.last_offset, max_timestamp)
 
@@ -138,14 +138,16 @@ class BatchFilter:
         return _written(*batch_of(header, records, kept, horizon_ms))
 
     def _is_kept_when_empty(self, header: BatchHeader) -> bool:
+        # Before Kafka 4.4: where the round ends. So each round left a header in the log.
         if header.next_offset == self._task.high_watermark:
             return True
-        last = self._task.last_records.get(header.producer_id)
+        last = self._last_records.get(header.producer_id)
         if last is None or header.producer_id < 0:
             return False
-        if last.last_offset >= 0:
-            return header.last_offset == last.last_offset
-        return header.is_control and header.producer_epoch == last.epoch
+        last_offset, epoch = last
+        if last_offset >= 0:
+            return header.last_offset == last_offset
+        return header.is_control and header.producer_epoch == epoch
 
     def _kept_of(
         self, spans: list[RecordSpan], base_offset: int, keep_tombstones: bool

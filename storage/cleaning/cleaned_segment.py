@@ -78,7 +78,7 @@ class CleanedSegmentWriter:
             self._files.append(self._segment.file, self._pieces)
             for note in self._notes:
                 self._segment.note_append(*note)
-                self._on_io(self._pending_bytes)
+            self._on_io(self._pending_bytes)
             self._pieces, self._notes, self._pending_bytes = [], [], 0
 
     def finish(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> CleanedSegment:

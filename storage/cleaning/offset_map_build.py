@@ -23,7 +23,8 @@ from .offset_map import OffsetMap
 from .record_spans import record_spans
 from .task import CleanerStats, CleaningTask, SegmentToClean
 
-_UNKNOWN = 1 << 62
+_MANY = 1 << 62
+_HEADERS_PER_REPORT = 1000  # a process that reports nothing for long is ended
 
 
 class OffsetMapBuilder:
@@ -50,7 +51,7 @@ class OffsetMapBuilder:
         """
         start, end = self._task.first_dirty_offset, self._task.first_uncleanable_offset
         dirty = _dirty_segments(self._task.segments, start)
-        self._offsets.clear(sum(self._record_count(segment) for segment in dirty))
+        self._offsets.clear(self._max_keys(dirty))
         bounds = [*(segment.base_offset for segment in dirty[1:]), *([end] if dirty else [])]
         for segment, bound in zip(dirty, bounds, strict=True):
             if not self._index(segment, bound):
@@ -102,19 +103,25 @@ class OffsetMapBuilder:
         base_offset = header.base_offset
         return [(key, base_offset + delta) for _, _, _, delta, key, _ in spans]
 
-    def _record_count(self, segment: SegmentToClean) -> int:
-        """The number of records in the headers; _UNKNOWN if an old format does not have it."""
-        files = self._source.files
-        file = files.open(self._task.path(segment), read_only=True)
-        try:
-            total = 0
-            for _, header in scan_headers(files, file, 0, segment.size_bytes):
-                if header.record_count == UNKNOWN_COUNT:
-                    return _UNKNOWN
-                total += header.record_count
-            return total
-        except CorruptBatchError:
-            return _UNKNOWN
+    def _max_keys(self, dirty: Sequence[SegmentToClean]) -> int:
+        """The number of records in the headers; _MANY if the map may not have room for them.
+
+        Also if that is not known, because an old format does not have it, or of damage.
+        """
+        files, total = self._source.files, 0
+        for segment in dirty:
+            file = files.open(self._task.path(segment), read_only=True)
+            headers = scan_headers(files, file, 0, segment.size_bytes)
+            try:
+                for number, (_, header) in enumerate(headers):
+                    if not number % _HEADERS_PER_REPORT:
+                        self._source.on_io(0)
+                    total += header.record_count
+                    if header.record_count == UNKNOWN_COUNT or total > self._offsets.capacity:
+                        return _MANY
+            except CorruptBatchError:
+                return _MANY
+        return total
 
     def _start_in(self, segment: SegmentToClean) -> int:
         """The position to start reading at: a round may end in the middle of a segment."""

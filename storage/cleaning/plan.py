@@ -15,14 +15,15 @@ Kafka: LogCleanerManager.cleanableOffsets, calculateCleanableBytes, maxCompactio
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from odradek.storage.log import PartitionLog
+from odradek.storage.parts import in_parts
 from odradek.storage.segment import Segment
 from odradek.storage.segment_settings import SegmentSettings
 
-from .task import CleaningTask, LastRecord, SegmentToClean
+from .task import LAST_RECORD, CleaningTask, SegmentToClean
 
 _logger = logging.getLogger(__name__)
 
@@ -72,8 +73,20 @@ def assess(log: PartitionLog, checkpoint: int | None, now_ms: int) -> LogToClean
     )
 
 
-def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTask:
-    """Make the task of a round for the cleaning process."""
+def last_records_in_parts(log: PartitionLog) -> Iterator[bytes]:
+    """The `last_records` of a task. The log may be used between two parts: what a producer appends
+    meanwhile is not cleaned in this round.
+    """
+    for part in in_parts(log.producers.producers.values()):
+        yield b"".join(
+            [LAST_RECORD.pack(each.producer_id, each.last_offset, each.epoch) for each in part]
+        )
+
+
+def task_for(
+    log: PartitionLog, to_clean: LogToClean, now_ms: int, last_records: bytes | None = None
+) -> CleaningTask:
+    """Make the task of a round for the cleaning process. `last_records`: made before in parts."""
     config = log.config
     end = to_clean.first_uncleanable_offset
     segments = [each for each in log.segments if each.base_offset < end]
@@ -87,10 +100,7 @@ def task_for(log: PartitionLog, to_clean: LogToClean, now_ms: int) -> CleaningTa
         first_dirty_offset=to_clean.first_dirty_offset,
         first_uncleanable_offset=end,
         high_watermark=log.high_watermark,
-        last_records={
-            producer_id: LastRecord(entry.last_offset, entry.epoch)
-            for producer_id, entry in log.producers.producers.items()
-        },
+        last_records=b"".join(last_records_in_parts(log)) if last_records is None else last_records,
         # From all segments: the marker of a transaction may be far after its records. Not from the
         # files: they may lack the last entries.
         aborted=tuple(

@@ -43,7 +43,8 @@ def group_segments(
 
 def _last_offsets(segments: Sequence[SegmentToClean], end_offset: int) -> list[int]:
     """An upper bound for the last offset of each segment, without reading the segments."""
-    return [each.base_offset - 1 for each in segments[1:]] + [end_offset - 1] * bool(segments)
+    bases = [each.base_offset for each in segments] + [end_offset]
+    return [base_offset - 1 for base_offset in bases[1:]]
 
 
 def _in_range(group: list[SegmentToClean], segment: SegmentToClean, last_offset: int) -> bool:

@@ -18,7 +18,7 @@ not step 3 (Kafka relies on the order of the file system's journal). The later s
 Kafka: LocalLog.replaceSegments.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from odradek.config.topic_config import TopicConfig
@@ -29,6 +29,9 @@ from odradek.storage.segment_settings import SegmentSettings
 
 from .task import CleanedSegment
 
+# Iterates over segments, and may give way before each.
+Sliced = Callable[[Iterable[Segment]], Iterable[Segment]]
+
 
 def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[int] = ()) -> None:
     """Remove `.swap` and `.cleaned` files that abandoned rounds left in an open log.
@@ -37,6 +40,8 @@ def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[i
     """
     left: list[SegmentFileName] = []
     for name in files.list_directory(directory):
+        if not name.endswith((FileState.SWAP, FileState.CLEANED)):
+            continue  # of thousands
         parsed = parse_segment_file(name)
         if parsed is None or parsed.offset > up_to:
             continue
@@ -77,15 +82,21 @@ class SegmentSwap:
         """Step 2, on any thread. Raises OSError."""
         self._files.fsync_directory(self.new[0].directory)
 
-    def complete(self, old: Sequence[Segment]) -> None:
-        """Steps 3 and 4. Raises OSError: then it may be called again, or a restart completes it.
+    def complete(self, old: Sequence[Segment], sliced: Sliced = iter) -> list[Path]:
+        """Steps 3 and 4. Returns the paths that the old files have now.
 
-        The old segments stay readable until this returns.
+        The old segments stay readable, also when `sliced` gives way. Raises OSError: then it may be
+        called again, or a restart completes it.
         """
-        for segments, state in ((old, FileState.DELETED), (self.new, FileState.LIVE)):
-            for segment in segments:
-                if segment.state is not state:
-                    segment.rename(state)
+        paths = []
+        for segment in sliced(old):
+            if segment.state is not FileState.DELETED:
+                segment.rename(FileState.DELETED)
+            paths += segment.paths()
+        for segment in sliced(self.new):
+            if segment.state is not FileState.LIVE:
+                segment.rename(FileState.LIVE)
+        return paths
 
 
 def stage_cleaned(

@@ -8,7 +8,7 @@
 Kafka: LogToClean, CleanerStats; there everything runs in one process.
 """
 
-from collections.abc import Mapping
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -27,11 +27,9 @@ class SegmentToClean(NamedTuple):
     size_bytes: int
 
 
-class LastRecord(NamedTuple):
-    """A producer's last offset (-1: no batch in its epoch) and its epoch. Kafka: LastRecord."""
-
-    last_offset: int
-    epoch: int
+# A producer's id, its last offset (-1: no batch in its epoch) and its epoch. Kafka: LastRecord.
+# There may be a hundred thousand; as objects they would be pickled for a second.
+LAST_RECORD = struct.Struct(">qqh")
 
 
 class CleaningTask(Struct, frozen=True, kw_only=True):
@@ -46,7 +44,7 @@ class CleaningTask(Struct, frozen=True, kw_only=True):
     first_dirty_offset: int
     first_uncleanable_offset: int  # where a segment begins
     high_watermark: int
-    last_records: Mapping[int, LastRecord]  # by producer id
+    last_records: bytes  # LAST_RECORD of each producer
     aborted: tuple[AbortedTransaction, ...]  # that may have records in the segments
     now_ms: int
 

@@ -4,7 +4,8 @@
     not_open      found in a directory; they wait for their recovery, unless they are unreadable
     unreadable    not served, with the reason: opening, recovery or creation failed, or the
                   directory is offline
-    postponed     unreadable only because of a full disk or too many open files; retried later
+    postponed     unreadable only because their directory is full, or too many files are open;
+                  retried later
 
 The metadata log is in the table too, but requests cannot name it, and no checkpoint holds it.
 """
@@ -33,7 +34,7 @@ class LogTable:
         self.by_topic: dict[str, dict[int, PartitionLog]] = {}
         self.not_open: dict[TopicPartition, FoundLog] = {}
         self.unreadable: dict[TopicPartition, str] = {}
-        self.postponed: set[TopicPartition] = set()
+        self.postponed: dict[TopicPartition, DataDirectory] = {}
         self.futures: dict[TopicPartition, FutureLog] = {}  # logs that are being moved, see moving/
         self.locations: dict[TopicPartition, DataDirectory] = {}  # of the open ones
 
@@ -90,12 +91,12 @@ class LogTable:
     def forget_reasons(self, key: TopicPartition) -> None:
         """Forget why a log was not served: it is deleted."""
         self.unreadable.pop(key, None)
-        self.postponed.discard(key)
+        self.postponed.pop(key, None)
 
-    def postpone_after(self, key: TopicPartition, error: OSError) -> None:
-        """Have the log retried later if the error is transient."""
+    def postpone_after(self, key: TopicPartition, directory: DataDirectory, error: OSError) -> None:
+        """Have the log retried later in its directory if the error is transient."""
         if is_transient(error):
-            self.postponed.add(key)
+            self.postponed[key] = directory
 
     def is_waiting(self, found: FoundLog) -> bool:
         """Whether this log, as it was found, waits for recovery."""
@@ -113,21 +114,18 @@ class LogTable:
     def take_postponed(
         self, directory: DataDirectory, at_most: int
     ) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """Take logs that were postponed: those to recover, and the partitions to create.
-
-        Logs that were found in another directory are not included.
-        """
+        """Take postponed logs of a directory: those to recover, and the partitions to create."""
         found: list[FoundLog] = []
         missing: list[TopicPartition] = []
-        for key in list(self.postponed):
-            log = self.not_open.get(key)
-            if log is not None and log.directory is not directory:
+        for key, home in list(self.postponed.items()):
+            if home is not directory:
                 continue
             if len(found) + len(missing) == at_most:
                 break
-            self.postponed.discard(key)
+            del self.postponed[key]
             if self.unreadable.pop(key, None) is None:
                 continue  # it was deleted
+            log = self.not_open.get(key)
             if log is None:
                 missing.append(key)
             else:
@@ -167,9 +165,10 @@ class LogTable:
         for log in self.open_in(directory):
             log.take_offline(reason)
         lost = self.not_open_in(directory)
-        for found in lost:
-            self.postponed.discard(found.key)
-            self.unreadable[found.key] = reason
+        postponed = [key for key, home in list(self.postponed.items()) if home is directory]
+        for key in (*postponed, *(found.key for found in lost)):
+            self.postponed.pop(key, None)
+            self.unreadable[key] = reason
         for key, future in list(self.futures.items()):
             if directory in (future.home, self.locations.get(key)):
                 future.is_cancelled = True  # the copy is checked when the directory is online again

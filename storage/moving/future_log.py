@@ -184,7 +184,7 @@ class FutureLog:
 
     def read_rest(self) -> None:
         """Read what `finish` will read, so that it finds it in the page cache. Raises OSError."""
-        self._plan(self.log.segments.active, 0, is_whole=True)
+        self._plan(self.log.segments.active, 0, is_whole=True)  # opens files; it is not carried out
         self._missing_snapshots()
 
     def finish(self, *, sync: bool) -> list[Path]:

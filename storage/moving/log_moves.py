@@ -19,10 +19,12 @@ shorter.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.data_directory import DataDirectory
@@ -89,7 +91,7 @@ class LogMoves:
         """
         log, manager = future.log, self.manager
         source = manager.directory_of(log)
-        never = TopicConfig.flush_messages
+        never = TopicConfig.flush_messages  # the default of both settings
         must_sync = log.config.flush_messages < never or log.config.flush_ms < never
         small_files = future.finish(sync=must_sync)
         live = future.home.path / partition_directory(*future.key)
@@ -144,6 +146,8 @@ class LogMoves:
                     self._handle(home, path, key, partition, config_of(parsed.topic), now_ms)
             except OSError as error:
                 self.manager.on_directory_error(home, error)
+            except CorruptRecordError as error:
+                _logger.error("%s is left alone: %s", path, error)
 
     def _handle(
         self,
@@ -162,8 +166,9 @@ class LogMoves:
             elif manager.offline and partition.directory_id != home.directory_id:
                 _logger.warning("%s is left alone: its log may be in an offline directory", path)
             else:
-                future = manager.load_future(home, path, key, config, now_ms=now_ms)
-                self._adopt(future, home)
+                # The name first: then no other log is created if this one cannot be opened.
+                self._name_live(home, path, key)
+                manager.open_former_future(home, key, config, now_ms=now_ms)
         elif manager.directory_of(log) is home:
             manager.delete_directory(home, path, key)
         elif not self._promote_if_longer(home, path, log, partition, now_ms):
@@ -190,16 +195,18 @@ class LogMoves:
             future.take_offline("it is copied again")
             return False
         future.increment_log_start_offset(log.log_start_offset)
-        self.manager.delete([log.key])
-        self._adopt(future, home)
+        with suppress(ApiError):  # its directory is offline now, and that was logged
+            self.manager.delete([log.key])
+        future.move_to(self._name_live(home, path, log.key))
+        self.manager.adopt(future, home)
         return True
 
-    def _adopt(self, log: PartitionLog, home: DataDirectory) -> None:
-        live = home.path / partition_directory(*log.key)
-        self._files.rename(log.directory, live)
-        log.move_to(live)
-        self.manager.adopt(log, home)
-        _logger.info("%s: its future log is now the log, in %s", log.name, live)
+    def _name_live(self, home: DataDirectory, path: Path, key: TopicPartition) -> Path:
+        """Give a future the name of the log; return its path. Raises OSError."""
+        live = home.path / partition_directory(*key)
+        self._files.rename(path, live)
+        _logger.info("%s is now the log of its partition, as %s", path, live)
+        return live
 
     def _make_stray(self, home: DataDirectory, path: Path, key: TopicPartition) -> None:
         target = home.path / renamed_directory(*key, DirectoryState.STRAY, random_uuid().hex())

@@ -45,6 +45,7 @@ def rebuild_producer_state(
     Kafka skips the batches if there is no snapshot after a clean stop, to start quickly after an
     upgrade from versions without snapshots. Here they are read. Kafka: rebuildProducerState.
     """
+    # A recovery has just read all batches, and there is no producer.
     was_empty = not producers.producers and producers.map_end_offset >= end_offset
     producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
     replays = end_offset > producers.map_end_offset and not was_empty

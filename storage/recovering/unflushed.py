@@ -81,7 +81,8 @@ def _first_unflushed(source: LogSource) -> int:
     A preallocated segment whose records were all flushed may have its trailing zeros again: only
     the flush after its close syncs its new length.
     """
-    return max(source.recovery_point - source.config.preallocate, 0)
+    before = 1 if source.config.preallocate else 0
+    return max(source.recovery_point - before, 0)
 
 
 def recover_segment(segment: Segment, epochs: LeaderEpochs, producers: ProducerStates) -> int:

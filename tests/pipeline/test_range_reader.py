@@ -205,6 +205,17 @@ def test_a_torn_tail_is_not_there(tmp_path: Path) -> None:
     assert rows(reader(box, 0, end).read()) == stored(box)
 
 
+def test_a_preallocated_segment_is_read_while_it_is_written(tmp_path: Path) -> None:
+    box = box_at(tmp_path, segment_bytes=100_000, preallocate=True)
+    Writer(1, codecs=ALL_CODECS, null_keys=False).write(log := box.open(), 20)
+    bounds = offset_bounds(directories(box), PARTITION)
+    assert bounds == (0, log.log_end_offset)
+    planned = {"committed_only": True}
+    assert rows(reader(box, *bounds, planned=planned).read()) == stored(box, committed=True)
+    end = log.log_end_offset
+    assert last_stable_offset(directories(box), PARTITION, end) == log.last_stable_offset
+
+
 def test_an_index_of_another_file_is_ignored(tmp_path: Path) -> None:
     box, log = written(tmp_path)
     log.close(NOW_MS)

@@ -42,6 +42,19 @@ def test_a_plan_passes_over_files_that_are_renamed_while_it_runs(tmp_path: Path)
     assert log.recovery_point == 5
 
 
+def test_many_segments_are_synced_a_few_at_a_time(tmp_path: Path) -> None:
+    """A recovery may leave thousands, and a plan keeps their files open."""
+    log = LogBox(tmp_path, segment_bytes=SIZE + 10).open()
+    for n in range(50):
+        put(log, b"%d" % n)
+    plan = log.flush_plan()
+    assert plan is not None
+    assert (plan.up_to_offset, len(plan.open_files)) == (20, 3 * 20)
+    log.flush(NOW_MS)
+    assert log.recovery_point == 50
+    assert log.flush_plan() is None
+
+
 def test_a_rename_of_the_directory_during_a_flush_is_synced_by_the_next_one(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()

@@ -231,6 +231,19 @@ def test_a_full_index_rolls(tmp_path: Path, index_bytes: int) -> None:
     assert values_from(log) == [b"v"] * 12
 
 
+def test_indexes_with_more_entries_than_a_lowered_setting_allows_stay_whole(tmp_path: Path) -> None:
+    log = LogBox(tmp_path, index_interval_bytes=0).open()
+    for number in range(100):
+        put(log, b"v", timestamps=[NOW_MS + number])
+    log.close(NOW_MS)
+    box = LogBox(tmp_path, index_interval_bytes=0, segment_index_bytes=400)
+    before = [box.path(0, suffix).read_bytes() for suffix in (".index", ".timeindex")]
+    log = box.open()
+    put(log, b"v", timestamps=[NOW_MS + 100])
+    assert bases(log) == [0, 100]
+    assert [box.path(0, suffix).read_bytes() for suffix in (".index", ".timeindex")] == before
+
+
 def test_an_offset_too_far_from_the_first_rolls(tmp_path: Path) -> None:
     log = LogBox(tmp_path).open()
     put(log, b"v")

@@ -8,6 +8,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.batch_scan import CorruptBatchError
+from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import AppendOrigin
 from odradek.storage.log_reader import LogReader
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
@@ -38,12 +39,56 @@ def test_a_range_of_offsets_is_exact(tmp_path: Path, start: int, end: int | None
     assert [record.offset for record in reader.records(start, end)] == wanted
 
 
+def test_a_segment_that_goes_while_the_directory_is_listed_is_left_out(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=3 * SIZE)
+    filled(box)
+
+    class Retention(Files):
+        def size(self, path: Path) -> int:
+            box.path(0, ".log").unlink(missing_ok=True)
+            return super().size(path)
+
+    reader = LogReader(box.directory, Retention())
+    assert [segment.base_offset for segment in reader.segments()] == [4, 7]
+    box.path(4, ".log").unlink()
+    box.path(4, ".log").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError):
+        reader.segments()
+
+
 def test_a_torn_tail_ends_the_walk(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     reader = filled(box)
     box.tear(batch_of(b"half")[:50])
     assert reader.end_offset() == 8
     assert len(list(reader.records())) == 8
+
+
+def test_the_unused_end_of_a_preallocated_segment_ends_the_walk(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=3 << 20, preallocate=True)
+    reader = filled(box)
+    path = box.path(0, ".log")
+    assert path.stat().st_size == 3 << 20
+    assert reader.end_offset() == 8
+    assert [record.offset for record in reader.records()] == list(range(8))
+    with path.open("r+b") as file:
+        file.seek(2 << 20)
+        file.write(b"x")
+    with pytest.raises(CorruptBatchError, match="0 bytes"):  # such zeros are damage
+        list(reader.records())
+
+
+def test_a_batch_that_is_written_where_zeros_were_read_is_no_damage(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=1 << 20, preallocate=True)
+    log = box.open()
+    put(log, b"0")
+
+    class Busy(Files):
+        def is_zero_from(self, file: OpenFile, position: int) -> bool:
+            put(log, b"1")
+            return super().is_zero_from(file, position)
+
+    assert [record.value for record in LogReader(box.directory, Busy()).records()] == [b"0"]
 
 
 def test_a_corrupt_batch_is_raised_or_passed_to_on_corrupt(tmp_path: Path) -> None:

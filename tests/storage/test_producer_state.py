@@ -599,9 +599,9 @@ def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
     rename = states.release_snapshot(4)
     assert rename is not None
     assert states.release_snapshot(4) is None
-    rename.run()
-    assert rename.target == states.directory / "00000000000000000004.snapshot.deleted"
-    assert snapshot_names(states) == ["00000000000000000002.snapshot", rename.target.name]
+    target = rename.run()
+    assert target == states.directory / "00000000000000000004.snapshot.deleted"
+    assert snapshot_names(states) == ["00000000000000000002.snapshot", target.name]
     assert states.latest_snapshot_offset == 2
 
 

@@ -3,7 +3,11 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from odradek.storage import filenames, producer_state, segment
 from odradek.storage.deletions import remove_paths
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
@@ -61,6 +65,22 @@ def test_records_without_timestamps_count_by_the_file(tmp_path: Path) -> None:
     assert bases(log) == [2]
 
 
+def test_a_damaged_segment_without_timestamps_counts_by_the_file(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=2 * SIZE)
+    log = box.open()
+    for _ in range(3):
+        put(log, b"v", timestamps=[-1])
+    log.close(NOW_MS)
+    data = bytearray(box.path(0, ".log").read_bytes())
+    data[SIZE + 8] ^= 0x80  # the length of the second batch
+    box.path(0, ".log").write_bytes(data)
+    old_s = (NOW_MS - 8 * DAY_MS) // 1000
+    os.utime(box.path(0, ".log"), (old_s, old_s))
+    log = box.open()
+    assert delete_old_segments(log, NOW_MS) == 1
+    assert bases(log) == [2]
+
+
 def test_retention_bytes_keeps_at_least_that_much(tmp_path: Path) -> None:
     settings = {"segment_bytes": 2 * SIZE, "retention_ms": -1}
     for keep, left in [
@@ -99,6 +119,29 @@ def test_deleted_files_are_renamed_at_once_and_removed_later(tmp_path: Path) -> 
     box.timer.ms = 1000
     remove_paths(Files(), box.deletions.take_due())
     assert box.names(".deleted") == []
+
+
+def test_the_thread_of_the_log_makes_no_path_of_each_removed_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To make five paths for each of a thousand segments would hold all clients up."""
+    box = LogBox(tmp_path, segment_bytes=2 * SIZE, file_delete_delay_ms=0)
+    log = two_per_segment(box, [20, 20, 20, 20, 0])
+    in_run = False
+
+    def segment_file(*args: Any) -> str:
+        assert in_run
+        return filenames.segment_file(*args)
+
+    for module in (segment, producer_state):
+        monkeypatch.setattr(module, "segment_file", segment_file)
+    removal = log.begin_removal(2, NOW_MS)
+    in_run = True
+    removal.run()
+    in_run = False
+    removal.finish()
+    assert {path.name for path in box.deletions.take_due()} >= set(box.names(".deleted"))
+    assert len(box.names(".deleted")) == 7
 
 
 def removed_but_open(directory: Path) -> list[str]:

@@ -15,8 +15,6 @@ from .record_check import RecordCheck, is_internal
 from .startup_action import StartupAction
 from .transaction_check import TransactionCheck
 
-_CHUNK_BYTES = 1 << 20
-
 
 class SegmentCheck:
     """One segment; `following` are the log's later segments."""
@@ -146,12 +144,7 @@ class SegmentCheck:
 
     def _is_zero_from(self, position: int) -> bool:
         files = self._log.files
-        file = files.open(self._segment.path, read_only=True)
-        while data := files.pread(file, _CHUNK_BYTES, position):
-            if data.strip(b"\0"):
-                return False
-            position += len(data)
-        return True
+        return files.is_zero_from(files.open(self._segment.path, read_only=True), position)
 
     def _end(self) -> None:
         for kind, tally in (

@@ -1,9 +1,9 @@
 """One round of cleaning: a log, and the process that cleans it.
 
 The process writes `.cleaned` files and reports each finished group of them. The broker replaces the
-old segments with each group, in the order of arrival: the renames run on the event loop, the sync
-in a disk thread. During a round nothing else may delete segments of this log: see LogCleaner. A
-round that is cancelled during a swap completes the swap first; completed swaps stay.
+old segments with each group, in the order of arrival: the renames run on the event loop, in slices,
+the sync in a disk thread. During a round nothing else may delete segments of this log: see
+LogCleaner. A round that is cancelled during a swap completes the swap first; completed swaps stay.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.processes.child_process import CleanerWorker, WorkerLostError
 from odradek.broker.processes.messages import CleaningEnding, Moved, Ready, Unusable
+from odradek.broker.turns.slices import SliceRunner, Slices
 from odradek.protocol.errors import ApiError
-from odradek.storage.cleaning.plan import LogToClean, task_for
+from odradek.storage.cleaning.plan import LogToClean, last_records_in_parts, task_for
 from odradek.storage.cleaning.segment_swap import SegmentSwap
 from odradek.storage.cleaning.task import CleanedGroup
 from odradek.storage.disk_errors import lacks_descriptors
@@ -41,6 +42,7 @@ class CleaningRound:
         *,
         manager: LogManager,
         disk: DiskExecutor,
+        slices: SliceRunner,
         now_ms: Callable[[], int],
         silence_limit_seconds: float = SILENCE_LIMIT_SECONDS,
     ) -> None:
@@ -50,6 +52,7 @@ class CleaningRound:
         self.moved_bytes = 0
         self._manager = manager
         self._disk = disk
+        self._slices = slices
         self._now_ms = now_ms
         self._silence_limit_seconds = silence_limit_seconds
         self._worker: CleanerWorker | None = None
@@ -70,7 +73,12 @@ class CleaningRound:
         """
         self._worker = worker
         self._check()
-        worker.send(task_for(self.log, self.to_clean, self._now_ms()))
+        last_records = bytearray()
+        for part in last_records_in_parts(self.log):
+            last_records += part
+            await asyncio.sleep(0)
+        self._check()
+        worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
         try:
             while True:
                 message = await worker.receive(self._silence_limit_seconds)
@@ -97,7 +105,11 @@ class CleaningRound:
         """
         log = self.log
         swap = log.stage_replacement(group.segments, self._now_ms())
-        while not (await self._is_synced(swap) and log.complete_replacement(swap, group.replaced)):
+
+        async def complete(slices: Slices) -> bool:
+            return log.complete_replacement(swap, group.replaced, slices.of)
+
+        while not (await self._is_synced(swap) and await self._slices.run(complete)):
             if self._is_cancelled:
                 log.take_offline("a swap of its segments is completed at the next start")
                 raise RoundCancelledError

@@ -216,6 +216,7 @@ class LogCleaner:
             to_clean,
             manager=self._manager,
             disk=self._disk,
+            slices=self._slices,
             now_ms=self._now_ms,
             silence_limit_seconds=self._silence_limit_seconds,
         )

@@ -380,8 +380,9 @@ OPERATIONS = [
         ".log.cleaned, .log.swap, .timeindex, .timeindex.cleaned, .timeindex.swap; stat .index, "
         ".index.cleaned, .log.cleaned, .timeindex, .timeindex.cleaned, .txnindex, "
         ".txnindex.cleaned, .txnindex.swap",
-        reason="Segments change place in one turn, so that no reader opens a file that has no "
-        "name at that moment. Nothing is synced on the loop. Once per group of cleaned segments.",
+        reason="The files of a segment are renamed in one turn, so that no reader opens a file "
+        "that has no name at that moment; a group of many segments takes several turns. Nothing is "
+        "synced on the loop. Once per group of cleaned segments.",
     ),
     Operation(name="OffsetCommit", before=commit_offsets, run=commit_offsets),
     Operation(name="InitProducerId", run=init_producer_ids),

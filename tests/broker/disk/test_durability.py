@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.disk import log_sync
+from odradek.broker.disk import disk_executor, log_sync
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.errors import ErrorCode
@@ -387,3 +387,26 @@ async def test_the_snapshot_of_many_producers_is_synced_with_the_segment(
     ]
     entries = decode_snapshot(snapshot.read_bytes())
     assert [(one.producer_id, one.last_offset) for one in entries] == [(n, n) for n in range(5)]
+
+
+async def test_logs_that_are_synced_by_time_are_planned_a_few_at_a_time(
+    served: BrokerInLoop, files: GatedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan opens files, on the event loop."""
+    logs = await topic(served, partitions=20, flush_messages=1000)
+    for log in logs:
+        log.append(batch_of(b"v"), now_ms=NOW_MS)
+    planned: list[PartitionLog] = []
+    flush_plan = PartitionLog.flush_plan
+    monkeypatch.setattr(
+        PartitionLog, "flush_plan", lambda log, *rest: planned.append(log) or flush_plan(log, *rest)
+    )
+    monkeypatch.setattr(served.broker.log_manager, "logs_to_flush", lambda _: logs)
+    files.close_gate(logs[0])
+    files.gated = logs[0].directory.parent.parent
+    flushing = asyncio.ensure_future(served.broker.log_syncs.flush_due_by_time())
+    await until(lambda: files.begun == disk_executor.THREADS)
+    assert len(planned) == log_sync.FLUSHES_AT_ONCE
+    files.gate.set()
+    await flushing
+    assert all(log.recovery_point == 1 for log in logs)

@@ -5,6 +5,7 @@ import errno
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -142,6 +143,26 @@ async def test_a_move_that_is_cancelled_at_its_end_is_taken_back_from_the_metada
         await flush(log)
 
     monkeypatch.setattr(rig.broker.log_syncs, "flush", cancelled_then_synced)
+    rig.alter(target)
+    await rig.settled()
+    assert (rig.place, rig.assigned) == (source, source)
+
+
+async def test_a_move_that_is_cancelled_before_its_end_is_not_in_the_metadata(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = rig.place, rig.elsewhere
+    loop, manager = asyncio.get_running_loop(), rig.broker.log_manager
+    write = manager.write_log_starts
+
+    def cancelled_then_written() -> None:  # by a disk thread
+        monkeypatch.undo()
+        cancelled = Event()
+        loop.call_soon_threadsafe(lambda: (rig.alter(source), cancelled.set()))
+        assert cancelled.wait(20)
+        write()
+
+    monkeypatch.setattr(manager, "write_log_starts", cancelled_then_written)
     rig.alter(target)
     await rig.settled()
     assert (rig.place, rig.assigned) == (source, source)

@@ -5,16 +5,20 @@ import errno
 import os
 import shutil
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import describe_log_dirs
+from odradek.broker.maintenance import log_recovery
 from odradek.broker.processes import child_process
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
@@ -24,8 +28,10 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.directories import found_log
+from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.files import Files
+from odradek.storage.log import PartitionLog
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.contexts import request_context
@@ -214,6 +220,52 @@ async def test_a_killed_process_is_named_and_the_next_log_is_recovered(
     assert sum(broker.is_served("t", index) for index in range(PARTITIONS)) == PARTITIONS - 1
     await broker.close()
     assert not (root / "data" / ".kafka_cleanshutdown").exists()
+
+
+async def test_recovery_waits_until_a_process_can_be_started(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_recovery, "RETRY_SECONDS", 0.01)
+    refusals = [OSError(errno.EMFILE, "too many open files")] * 3
+    start = subprocess.Popen
+
+    def popen(*args: Any, **options: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return start(*args, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    broker = open_broker(root)
+    broker.maintenance.recovery.begin(1)
+    await broker.maintenance.recovery.finished()
+    assert all(broker.is_served("t", index) for index in range(PARTITIONS))
+    assert caplog.text.count("too many open files") == 1
+    await broker.close()
+
+
+async def test_a_topic_may_be_deleted_while_its_logs_are_opened_by_disk_threads(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = LogOpening.open_found
+    threads: list[int] = []
+    directories: list[bool] = []
+
+    def slow(self: LogOpening, found: FoundLog, *rest: Any) -> PartitionLog:
+        threads.append(get_ident())
+        time.sleep(0.2)
+        log = opened(self, found, *rest)
+        directories.append(found.path.exists())
+        return log
+
+    async with restarted(root) as broker:
+        monkeypatch.setattr(LogOpening, "open_found", slow)
+        await until(lambda: threads)
+        await broker.admin.topics.delete([TopicRef(name="t")])
+        await broker.maintenance.recovery.finished()
+        assert get_ident() not in threads
+        assert all(directories)
+        assert not list((root / "data").glob("t-?"))
+        assert broker.log_manager.not_open() == []
 
 
 async def test_nothing_is_left_of_processes_that_ended(

@@ -213,7 +213,7 @@ def test_the_cleaner_names_such_a_segment_and_splits_it(scratch: Path) -> None:
         first_dirty_offset=0,
         first_uncleanable_offset=FAR,
         high_watermark=FAR,
-        last_records={},
+        last_records=b"",
         aborted=(),
         now_ms=NOW_MS,
     )

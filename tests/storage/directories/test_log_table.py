@@ -16,7 +16,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 FULL = OSError(errno.ENOSPC, "no space left")
 BROKEN = OSError(errno.EIO, "broken")
-A, B, C = (TopicPartition("t", number) for number in range(3))
+A, B, C, D = (TopicPartition("t", number) for number in range(4))
 METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 ONE: DataDirectory = SimpleNamespace(path=Path("/one"))
 TWO: DataDirectory = SimpleNamespace(path=Path("/two"))
@@ -103,7 +103,7 @@ def test_the_smallest_log_is_recovered_first_and_an_unreadable_one_is_not(table:
 
 def give_up(table: LogTable, key: TopicPartition, error: OSError, at: DataDirectory = ONE) -> None:
     table.give_up(found(key, at), str(error))
-    table.postpone_after(key, error)
+    table.postpone_after(key, at, error)
 
 
 def test_only_what_may_succeed_later_is_postponed(table: LogTable) -> None:
@@ -117,7 +117,8 @@ def test_only_what_may_succeed_later_is_postponed(table: LogTable) -> None:
 
 def test_a_log_that_could_not_be_made_is_to_be_created(table: LogTable) -> None:
     table.unreadable[A] = "no space left"
-    table.postpone_after(A, FULL)
+    table.postpone_after(A, ONE, FULL)
+    assert table.take_postponed(TWO, 10) == ([], [])  # which has room
     assert table.take_postponed(ONE, 10) == ([], [A])
     assert refusal(table, A) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -146,6 +147,7 @@ def test_a_lost_directory_takes_its_logs_along_and_no_others(table: LogTable) ->
     table.put(here, ONE)
     table.put(there, TWO)
     give_up(table, C, FULL)
+    table.postpone_after(D, ONE, FULL)  # could not be made
     moves: dict[TopicPartition, Any] = {
         A: SimpleNamespace(home=TWO, is_cancelled=False),
         B: SimpleNamespace(home=ONE, is_cancelled=False),
@@ -155,7 +157,8 @@ def test_a_lost_directory_takes_its_logs_along_and_no_others(table: LogTable) ->
     assert table.futures_in(ONE) == [moves[B]]
     assert table.lose(ONE, "gone") == [found(C)]
     assert (here.offline_reason, there.offline_reason) == ("gone", "")
-    assert table.unreadable[C] == "gone"
+    assert table.unreadable == {C: "gone", D: "gone"}
+    assert not table.postponed
     assert table.take_postponed(ONE, 10) == ([], [])
     assert [move.is_cancelled for move in moves.values()] == [True, True, False]
     assert table.futures == {C: moves[C]}

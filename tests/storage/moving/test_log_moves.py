@@ -10,11 +10,13 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.topic_config import TopicConfig
+from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.data_directory import DataDirectory, DirectoryError
 from odradek.storage.deletions import remove_paths
+from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -352,6 +354,53 @@ def test_a_log_that_is_only_there_as_a_future_is_the_log(tmp_path: Path) -> None
     live.rename(tmp_path / "two" / "orders-0.0123456789abcdef0123456789abcdef-future")
     life = Life(tmp_path).load()
     assert (life.place, values_from(life.log)) == ("two", [b"a"])
+    life.kill()
+
+
+def test_a_future_that_cannot_be_opened_does_not_end_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object) -> PartitionLog:
+        raise CorruptRecordError("it is damaged")
+
+    monkeypatch.setattr(LogOpening, "open_future", damaged)
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    life.manager.close(now_ms=NOW_MS)
+    live, future = tmp_path / "one" / "orders-0", f"orders-0.{random_uuid().hex()}-future"
+    (tmp_path / "two" / future).mkdir()
+    life = Life(tmp_path, assigned="two").load()
+    assert (life.place, values_from(life.log)) == ("one", [b"a"])
+    life.manager.close(now_ms=NOW_MS)
+    (tmp_path / "two" / future).rmdir()
+    live.rename(tmp_path / "two" / future)
+    life = Life(tmp_path).load()
+    with pytest.raises(ApiError, match="it is damaged"):
+        life.create()
+    assert (tmp_path / "two" / "orders-0").is_dir()
+    life.kill()
+
+
+def test_a_longer_future_is_the_log_also_if_the_old_one_cannot_be_renamed(tmp_path: Path) -> None:
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    life.log.flush(NOW_MS)
+    live = tmp_path / "one" / "orders-0"
+    shutil.copytree(live, tmp_path / "shorter")
+    put(life.log, b"b")
+    life.manager.close(now_ms=NOW_MS)
+    live.rename(tmp_path / "two" / f"orders-0.{random_uuid().hex()}-future")
+    (tmp_path / "shorter").rename(live)
+
+    class Broken(QuickFiles):
+        def rename(self, source: Path, target: Path) -> None:
+            if target.name.endswith("-delete"):
+                raise OSError(errno.EIO, "broken", str(source))
+            super().rename(source, target)
+
+    life = Life(tmp_path, Broken(), assigned="two").load()
+    assert (life.place, values_from(life.log)) == ("two", [b"a", b"b"])
+    assert list(life.manager.offline) == [tmp_path / "one"]
     life.kill()
 
 
