@@ -382,9 +382,9 @@ class TransactionCoordinator:
             )
         return known
 
-    def transactions(self) -> Iterator[Transaction]:
+    def transactions(self, step: Step = no_step) -> Iterator[Transaction]:
         """Iterate over all transactional ids. Raises ApiError while some are still loading."""
-        return (known for shard in self.shards.all() for known in shard.state.all())
+        return (known for shard in self.shards.all() for known in shard.state.all(step))
 
     # -- in the background -------------------------------------------------------------------------
 
