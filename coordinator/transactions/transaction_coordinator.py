@@ -143,17 +143,14 @@ class TransactionCoordinator:
         self.alarm.cancel()
         self._timeouts.cancel()
         self._expiry.cancel()
-        self._completion.write_completed(self._clock())
-        for shard in self.shards.serving():
-            self._completion.cancel(shard)
+        self._completion.close(self._clock())
         self.shards.close()
 
     def _on_shard_loaded(self, shard: TransactionShard) -> None:
         """Complete the transactions whose end was decided before the log was closed."""
         now = self._clock()
         shard.state.note_ages(now)
-        for transaction in list(shard.state.prepared()):
-            self._completion.begin(shard, transaction, now)
+        self._completion.begin_all(shard, now)
         self.alarm.set(now)
 
     # -- producers ---------------------------------------------------------------------------------
@@ -360,7 +357,6 @@ class TransactionCoordinator:
     ) -> None:
         outcome = shard.state.write(prepared, self._version(), None, last_epoch=last_epoch)
         shard.journal.commit(outcome, now.wall_ms)
-        # Not the stored one, which has no next producer id in records of transaction.version 0.
         self._completion.begin(shard, prepared, now)
         self.alarm.set(now)
 
