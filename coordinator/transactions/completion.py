@@ -34,7 +34,7 @@ from .ending import complete
 from .marker_writer import MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
-from .transaction import Transaction
+from .transaction import Transaction, in_order
 
 logger = logging.getLogger("odradek.transactions")
 
@@ -69,7 +69,7 @@ class MarkersLeft:
     unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.missing = sorted(self.transaction.partitions, reverse=True)
+        self.missing = in_order(self.transaction.partitions, reverse=True)
 
 
 class Waiting(NamedTuple):
