@@ -170,7 +170,7 @@ class Completion:
     def _try(self, shard: TransactionShard, left: MarkersLeft, now: Now) -> int | None:
         """Write some markers. Returns the time of the next try; None if nothing is left."""
         transactional_id = left.transaction.transactional_id
-        if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
+        if not is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
             return now.timer_ms + SYNC_RETRY_MS
         self._write_markers(shard, left, now)
         if left.missing:
@@ -216,11 +216,11 @@ def _look_for_syncs(left: MarkersLeft) -> None:
     for where, (log, offset) in list(left.unsynced.items()):
         if not log.is_online:
             left.refused.append(where)
-        elif not _is_synced(log, offset):
+        elif not is_synced(log, offset):
             continue
         del left.unsynced[where]
 
 
-def _is_synced(log: PartitionLog, offset: int) -> bool:
+def is_synced(log: PartitionLog, offset: int) -> bool:
     """Whether readers see what is at an offset. If it must be synced, they do not see it before."""
     return log.high_watermark > offset

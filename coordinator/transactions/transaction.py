@@ -27,7 +27,7 @@ NO_TIME = -1
 NO_PARTITIONS: AbstractSet[TopicPartition] = frozenset()
 # The first transaction.version whose records have the producer ids before and after.
 FIRST_VERSION_WITH_PRODUCER_IDS = 1
-FIRST_VALUE_WITH_PRODUCER_IDS = 1  # of the value itself
+VALUE_VERSION = 1  # of the value itself, with the producer ids; version 0 has none
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ def record_of(transaction: Transaction, transaction_version: int) -> JournalReco
 
 def message_of(transaction: Transaction, value_version: int) -> TransactionLogValue:
     """Return the value of a transaction's record, without fields that its version does not have."""
-    has_ids = value_version >= FIRST_VALUE_WITH_PRODUCER_IDS
+    has_ids = value_version >= VALUE_VERSION
     return TransactionLogValue(
         producer_id=transaction.producer_id,
         previous_producer_id=transaction.previous_producer_id if has_ids else NO_PRODUCER_ID,

@@ -33,7 +33,7 @@ from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
 from .codec import TransactionCodec
-from .completion import Completion, TransactionShard
+from .completion import Completion, TransactionShard, is_synced
 from .ending import (
     must_end_v1,
     must_end_v2,
@@ -288,8 +288,7 @@ class TransactionCoordinator:
         """
         shard = self.shards.of(transactional_id)
         log = shard.journal.log
-        is_synced = log.high_watermark > shard.state.record_offsets[transactional_id]
-        return None if is_synced else log
+        return None if is_synced(log, shard.state.record_offsets[transactional_id]) else log
 
     def end(
         self,
