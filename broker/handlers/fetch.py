@@ -340,6 +340,7 @@ async def fetch_in_slices(
                 break
             has_news = await watch.wait(missing_bytes, left_ms)
             has_waited = True
+            # Without answers, the logs that have not changed have nothing to answer now either.
             keys = watch.changed() if has_news and not answers else plan.wanted
     finally:
         watch.close(context.step)

@@ -471,7 +471,7 @@ def append_to_partition(
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset
-        # A transactional batch that came so far is verified.
+        # `check_verified` has refused transactional batches that are not verified.
         result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)
     except ApiError as error:
         count_refusal(context, topic)
