@@ -57,6 +57,8 @@ DELETE_HORIZON_BIT = 0x40
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 PREFIX = struct.Struct(">qii")  # of these the first three
+MAGIC_AND_CRC = struct.Struct(">bI")  # the next two
+COVERED_HEADER = struct.Struct(">hiqqqhii")  # and the others, which the checksum covers
 _CRC = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _INT64 = struct.Struct(">q")

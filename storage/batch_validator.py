@@ -36,10 +36,12 @@ from msgspec import Struct
 from odradek.protocol.batch_header import (
     CHECKED_POSITION,
     COMPRESSION_MASK,
+    COVERED_HEADER,
     HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
+    MAGIC_AND_CRC,
     MAGIC_POSITION,
     MAGIC_V2,
     PREFIX_BYTES,
@@ -64,9 +66,6 @@ from .record_walk import (
     walk_records,
 )
 
-# The header after the 16 bytes that the log writes: magic and CRC, then what the CRC covers.
-_MAGIC_AND_CRC = struct.Struct(">bI")
-_COVERED_HEADER = struct.Struct(">hiqqqhii")
 _LENGTH = struct.Struct(">i")
 _MAX_CODEC = int(CompressionType.ZSTD)
 _LZ4 = int(CompressionType.LZ4)
@@ -292,7 +291,7 @@ def _with_max_timestamp(
     data: memoryview, header: BatchHeader, attributes: int, max_timestamp: int
 ) -> CheckedBatch:
     payload = data[HEADER_BYTES:]
-    covered = _COVERED_HEADER.pack(
+    covered = COVERED_HEADER.pack(
         attributes,
         header.last_offset_delta,
         header.base_timestamp,
@@ -303,7 +302,7 @@ def _with_max_timestamp(
         header.record_count,
     )
     crc = crc32c(payload, crc32c(covered))
-    head = _MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered
+    head = MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered
     rewritten = header._replace(crc=crc, attributes=attributes, max_timestamp=max_timestamp)
     return CheckedBatch(rewritten, (head, payload), -1)
 

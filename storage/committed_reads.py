@@ -80,6 +80,19 @@ def cut_before(
     return RecordsSlice(records.file, records.position, size)
 
 
+def readable_bytes(
+    segments: SegmentList, records: RecordsSlice, offset: int, end_offset: int, max_bytes: int
+) -> int:
+    """What a reader that waits for bytes counts for a slice: see PartitionLog.readable_bytes."""
+    if offset >= end_offset:
+        return 0
+    index = _index_of(segments, records, offset)
+    if segments.floor_index(end_offset) > index:
+        return sys.maxsize
+    size = min(_bytes_before(segments, index, end_offset, records.position), max_bytes)
+    return max(size, records.size_bytes)
+
+
 def aborted_between(
     segments: SegmentList,
     first_index: int,

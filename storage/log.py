@@ -60,7 +60,7 @@ from .batch_validator import (
     read_ordinary_batch,
 )
 from .checkpoints import write_topic_id
-from .committed_reads import CommittedRead, cut_before, cut_to_committed
+from .committed_reads import CommittedRead, cut_before, cut_to_committed, readable_bytes
 from .filenames import PARTITION_METADATA, FileKind
 from .flush_plan import FlushPlan
 from .hidden_ends import HiddenEnds
@@ -640,6 +640,20 @@ class PartitionLog:
             lambda: cut_to_committed(
                 self.segments, records, offset, self.last_stable_offset, self.log_end_offset
             )
+        )
+
+    def readable_bytes(
+        self, records: RecordsSlice, offset: int, max_bytes: int, *, committed: bool
+    ) -> int:
+        """What counts for a Fetch that waits for bytes, and has read `records` from `offset` on.
+
+        Not only whole batches do, but the bytes up to the end that the reader may see, `max_bytes`
+        at most. If a later segment has that end, they are enough for any Fetch. Raises as `read`.
+        Kafka: DelayedFetch.tryComplete.
+        """
+        end_offset = self.last_stable_offset if committed else self.high_watermark
+        return self._query(
+            lambda: readable_bytes(self.segments, records, offset, end_offset, max_bytes)
         )
 
     def batches(self, start_offset: int) -> Iterator[memoryview]:

@@ -4,15 +4,16 @@ The record depends only on the marker's kind and the coordinator's epoch, becaus
 of the batch. So its bytes are kept, and only the header is packed for each transaction.
 """
 
-import struct
 from functools import lru_cache
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import (
     CONTROL_BIT,
+    COVERED_HEADER,
     HEADER_BYTES,
     LOG_APPEND_TIME_BIT,
     LOG_OVERHEAD,
+    MAGIC_AND_CRC,
     MAGIC_V2,
     NO_PARTITION_LEADER_EPOCH,
     NO_SEQUENCE,
@@ -28,9 +29,6 @@ from .append import EndMarker
 # A transaction ends in all of its partitions at once. Its batches differ by LogAppendTime of their
 # topics, records of all transactions mostly by commit and abort.
 CACHED = 2
-# The header after the 16 bytes that the log writes: magic and CRC, then what the CRC covers.
-_MAGIC_AND_CRC = struct.Struct(">bI")
-_COVERED_HEADER = struct.Struct(">hiqqqhii")
 
 
 class MarkerBatch(NamedTuple):
@@ -48,9 +46,7 @@ def marker_batch(marker: EndMarker, now_ms: int, *, has_append_time: bool) -> Ma
     if has_append_time:
         attributes |= LOG_APPEND_TIME_BIT
     producer_id, epoch = marker.producer_id, marker.producer_epoch
-    covered = _COVERED_HEADER.pack(
-        attributes, 0, now_ms, now_ms, producer_id, epoch, NO_SEQUENCE, 1
-    )
+    covered = COVERED_HEADER.pack(attributes, 0, now_ms, now_ms, producer_id, epoch, NO_SEQUENCE, 1)
     covered += record
     crc = crc32c(covered)
     header = BatchHeader(
@@ -68,7 +64,7 @@ def marker_batch(marker: EndMarker, now_ms: int, *, has_append_time: bool) -> Ma
         NO_SEQUENCE,
         1,
     )
-    return MarkerBatch(header, _MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered)
+    return MarkerBatch(header, MAGIC_AND_CRC.pack(MAGIC_V2, crc) + covered)
 
 
 @lru_cache(CACHED)

@@ -61,8 +61,8 @@ def transactions_of(call: Call, producer_ids: Iterable[int]) -> dict[int, Transa
     if not wanted:
         return {}
     coordinator = call.observed.broker.coordinators.transactions
-    known = list(coordinator.transactions())
-    return {each.producer_id: each for each in call.sliced(known) if each.producer_id in wanted}
+    known = coordinator.transactions(call.slices.step)
+    return {each.producer_id: each for each in known if each.producer_id in wanted}
 
 
 def what_ends_it(open_: OpenTransaction, known: Transaction | None) -> str:

@@ -61,6 +61,7 @@ def partition_with_error(index: int, error: ApiError) -> DescribeProducersPartit
 def describe(context: RequestContext, topic: str, index: int) -> DescribeProducersPartitionResponse:
     try:
         log = context.broker.log_manager.get(topic, index)
+        log.check_online()
     except ApiError as error:
         return partition_with_error(index, error)
     return DescribeProducersPartitionResponse(

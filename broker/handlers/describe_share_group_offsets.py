@@ -130,7 +130,8 @@ def described_partition(
     lag = NO_LAG
     if state.done_count is not None:
         try:
-            end_offset = context.broker.log_manager.get(topic, key.partition).high_watermark
+            log = context.broker.log_manager.get(topic, key.partition)
+            log.check_online()
         except ApiError as error:
             return DescribeShareGroupOffsetsResponsePartition(
                 partition_index=key.partition,
@@ -140,7 +141,7 @@ def described_partition(
                 error_code=error.code,
                 error_message=error.message,
             )
-        lag = end_offset - state.done_count
+        lag = log.high_watermark - state.done_count
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
         start_offset=state.start_offset,

@@ -1,10 +1,12 @@
 """DescribeTransactions (key 65, v0).
 
 Describes transactional ids: the state of the last transaction, or of the open one, and the
-partitions that it has. Partitions of topics that the client may not describe are left out."""
+partitions that it has. Partitions of topics that the client may not describe are left out. An id
+that a request names again is described once, because all its partitions are listed."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.seen import distinct
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -19,7 +21,7 @@ def handle(
 ) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
         transaction_states=[
-            describe(context, each) for each in context.sliced(request.transactional_ids)
+            describe(context, each) for each in distinct(context.sliced(request.transactional_ids))
         ]
     )
 

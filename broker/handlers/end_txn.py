@@ -13,11 +13,11 @@ from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FIRST_VERSION_WITH_FENCED = 2
-FIRST_VERSION_WITH_EPOCH_BUMP = 5
+FIRST_REQUEST_WITH_EPOCH_BUMP = 5
 
 
 def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
-    is_v2 = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP
+    is_v2 = context.api_version >= FIRST_REQUEST_WITH_EPOCH_BUMP
     try:
         transaction = ResourceType.TRANSACTIONAL_ID
         context.check(AclOperation.WRITE, transaction, request.transactional_id)

@@ -81,6 +81,10 @@ def handle(
         raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
+    if request.min_bytes > 1:
+        max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+        if request.min_bytes > max_bytes:
+            request = replace(request, min_bytes=max_bytes)
     now_ms = broker.loop.time() * 1000
     plan = sessions.plan(request, context.api_version, now_ms, context.step)
     if not plan.wanted:
@@ -336,6 +340,7 @@ async def fetch_in_slices(
                 break
             has_news = await watch.wait(missing_bytes, left_ms)
             has_waited = True
+            # Without answers, the logs that have not changed have nothing to answer now either.
             keys = watch.changed() if has_news and not answers else plan.wanted
     finally:
         watch.close(context.step)
@@ -440,9 +445,7 @@ def within_quota(
         return request
     max_bytes = min(request.max_bytes, context.broker.config.fetch_max_bytes)
     largest_bytes = meter.largest_fetch_bytes(max_bytes)
-    return replace(
-        request, max_bytes=largest_bytes, min_bytes=min(request.min_bytes, largest_bytes)
-    )
+    return replace(request, max_bytes=largest_bytes)
 
 
 def has_urgent(context: RequestContext, answers: Answers) -> bool:
@@ -469,6 +472,7 @@ def read_all(
 ) -> tuple[Answers, int]:
     """Read partitions of the plan in order, within the request's and the broker's limit of bytes.
 
+    Returns the bytes that count for `min_bytes`, too, which may be more than were read.
     Partitions of a session that have nothing new are left out. If the request has waited, all of
     its partitions were there before. The logs are added to `watch`, until enough is read.
 
@@ -480,7 +484,7 @@ def read_all(
     committed = reads_committed(request)
     answers: Answers = {}
     missing: list[WouldWaitError] = []
-    total_bytes = 0
+    total_bytes = readable_bytes = 0
     for key in context.sliced(iter(keys)):
         wanted = plan.wanted[key]
         if key[0] in plan.refused_topics:
@@ -488,7 +492,7 @@ def read_all(
             continue
         try:
             log = find_log(context, key)
-            if watch is not None and total_bytes < request.min_bytes:
+            if watch is not None and readable_bytes < request.min_bytes:
                 watch.add(key, log)
             answer = read_partition(
                 context,
@@ -500,20 +504,25 @@ def read_all(
                 is_first=total_bytes == 0,
                 committed=committed,
             )
+            records = None if answer is None else answer.records
+            if isinstance(records, RecordsSlice):
+                size = records.size_bytes
+                total_bytes += size
+                left_bytes = max(0, left_bytes - size)
+                if 0 < total_bytes < request.min_bytes > readable_bytes:
+                    offset, limit = wanted.fetch_offset, wanted.partition_max_bytes
+                    size = log.readable_bytes(records, offset, limit, committed=committed)
+                readable_bytes += size
         except ApiError as error:
             answer = unreadable_partition(context, plan, key, error, has_waited=has_waited)
         except WouldWaitError as error:
             missing.append(error.with_traceback(None))
             continue
-        if answer is None:
-            continue
-        answers[key] = answer
-        if isinstance(answer.records, RecordsSlice):
-            total_bytes += answer.records.size_bytes
-            left_bytes = max(0, left_bytes - answer.records.size_bytes)
+        if answer is not None:
+            answers[key] = answer
     if missing:
         raise combine(missing)
-    return answers, total_bytes
+    return answers, readable_bytes
 
 
 def read_partition(

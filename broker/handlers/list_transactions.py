@@ -30,14 +30,13 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         else:
             unknown_states.append(name)
     oldest_ms = context.now_ms - request.duration_filter
-    known = list(context.broker.coordinators.transactions.transactions())
     found = [
         ListTransactionsTransaction(
             transactional_id=each.transactional_id,
             producer_id=each.producer_id,
             transaction_state=each.state.client_name,
         )
-        for each in context.sliced(known)
+        for each in context.broker.coordinators.transactions.transactions(context.step)
         if (not producer_ids or each.producer_id in producer_ids)
         and (not request.state_filters or each.state.client_name in states)
         and (request.duration_filter < 0 or each.start_ms < oldest_ms)

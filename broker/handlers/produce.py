@@ -31,6 +31,7 @@ from odradek.broker.producing.produced_batches import (
     FIRST_VERSION_WITH_ZSTD,
     batch_of,
     has_transactional_batch,
+    is_closed,
     is_transactional,
     owned,
     topic_name,
@@ -74,10 +75,8 @@ from odradek.storage.record_walk import (
     WalkTooLongError,
     convert_messages,
 )
-from odradek.storage.topic_names import is_internal
 from odradek.storage.topic_partition import TopicPartition
 
-ADMIN_CLIENT_ID = "__admin_client"
 LAST_VERSION_WITH_MESSAGE_SETS = 2
 NO_TRANSACTIONAL_ID = ApiError(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -417,7 +416,7 @@ def why_not_written(
     if request.acks not in (-1, 0, 1):
         text = f"acks is {request.acks}, not -1, 0 or 1"
         return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, text)
-    if is_internal(topic) and context.client_id != ADMIN_CLIENT_ID:
+    if is_closed(context, topic):
         text = f"{topic} is internal: only the broker writes to it"
         return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     return None
@@ -472,7 +471,7 @@ def append_to_partition(
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset
-        # A transactional batch that came so far is verified.
+        # `check_verified` has refused transactional batches that are not verified.
         result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)
     except ApiError as error:
         count_refusal(context, topic)

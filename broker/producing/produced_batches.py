@@ -18,10 +18,17 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.schema import SplicedRecords
 from odradek.storage.batch_validator import without_tail
+from odradek.storage.topic_names import is_internal
 
 ATTRIBUTES_LOW_BYTE = CHECKED_POSITION + 1
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_BY_ID = 13
+ADMIN_CLIENT_ID = "__admin_client"
+
+
+def is_closed(context: RequestContext, topic: str) -> bool:
+    """Whether a topic is internal, and the client may not write to it. Kafka's own clients may."""
+    return is_internal(topic) and context.client_id != ADMIN_CLIENT_ID
 
 
 def topic_name(context: RequestContext, topic: ProduceTopicData) -> str:

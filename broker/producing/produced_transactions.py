@@ -20,9 +20,8 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
 )
 from odradek.storage.batch_validator import read_one_batch
-from odradek.storage.topic_names import is_internal
 
-from .produced_batches import batch_of, is_transactional, topic_name
+from .produced_batches import batch_of, is_closed, is_transactional, topic_name
 
 FIRST_VERSION_WITH_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
@@ -81,7 +80,7 @@ def batch_to_verify(
         header = read_one_batch(batch_of(partition))
     except ApiError:
         return None
-    if is_internal(name) or not header.is_transactional or header.producer_id < 0:
+    if is_closed(context, name) or not header.is_transactional or header.producer_id < 0:
         return None
     return Batch(log, header)
 

@@ -74,7 +74,8 @@ class ShareFetchCall(NamedTuple):
 class _Read(NamedTuple):
     """What was read of a share-partition. `fetched`: the headers of the batches.
 
-    `error`: why nothing was read, or why there is no batch after `fetched`.
+    `error`: why nothing was read, or why there is no batch after `fetched`. `readable_bytes`: what
+    counts for `min_bytes`.
     """
 
     place: Place
@@ -83,6 +84,7 @@ class _Read(NamedTuple):
     records: RecordsSlice | None
     aborted: Sequence[AbortedFrom]
     error: ApiError | None
+    readable_bytes: int = 0
     fetched: Sequence[FetchedBatch] = ()
 
 
@@ -133,8 +135,7 @@ class ShareRead:
         for read in stepping(reads, self.step):
             if read.error is not None:
                 return True  # an error is answered at once
-            if read.records is not None:
-                size += read.records.size_bytes
+            size += read.readable_bytes
         return bool(reads) and size >= self.call.min_bytes
 
     def _in_order(self, led: Sequence[LedPartition]) -> Iterator[Sequence[LedPartition]]:
@@ -205,15 +206,23 @@ class ShareRead:
 
     def _read(self, led: LedPartition, offset: int, max_bytes: int, *, is_first: bool) -> _Read:
         place = led.key.topic_id, led.key.partition
+        committed = self._shares.configs.reads_committed(self.call.group_id)
+        aborted: Sequence[AbortedFrom] = ()
         try:
-            if not self._shares.configs.reads_committed(self.call.group_id):
+            if committed:
+                read = led.log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
+                records = read.records
+                aborted = [
+                    AbortedFrom(each.producer_id, each.first_offset) for each in read.aborted
+                ]
+            else:
                 records = led.log.read(offset, max_bytes, at_least_one_batch=is_first)
-                return _Read(place, led, offset, records, (), None)
-            read = led.log.read_committed(offset, max_bytes, at_least_one_batch=is_first)
+            size = records.size_bytes
+            if size < self.call.min_bytes > 1:
+                size = led.log.readable_bytes(records, offset, max_bytes, committed=committed)
         except ApiError as error:
             return _Read(place, led, offset, None, (), error.with_traceback(None))
-        aborted = [AbortedFrom(ended.producer_id, ended.first_offset) for ended in read.aborted]
-        return _Read(place, led, offset, read.records, aborted, None)
+        return _Read(place, led, offset, records, aborted, None, size)
 
     def _with_headers(self, reads: Sequence[_Read]) -> list[_Read]:
         """Read the headers of the batches that can be acquired.

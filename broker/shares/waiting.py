@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
-from odradek.coordinator.runtime.steps import stepping
+from odradek.broker.turns.cleanup import stepping_to_end
 from odradek.coordinator.runtime.timers import Now
 from odradek.storage.files import WouldWaitError
 
@@ -78,7 +78,7 @@ class WaitingRead(Awaitable[Answers]):
                     self._wakes = None
         finally:
             timer.cancel()
-            for led in stepping(iter(self._led), self._read.step):
+            for led in stepping_to_end(self._led, self._read.step):
                 led.waiting.discard(self._wake)
                 led.log.on_append.discard(self._appended)
 

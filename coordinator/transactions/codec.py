@@ -24,9 +24,14 @@ from odradek.protocol.schema import DecodeError, EncodeError
 from odradek.storage.topic_partition import TopicPartition
 
 from .states import TransactionState
-from .transaction import Transaction, message_of, partitions_by_topic, stored_transaction
+from .transaction import (
+    VALUE_VERSION,
+    Transaction,
+    message_of,
+    partitions_by_topic,
+    stored_transaction,
+)
 
-_VERSION = 1
 _KEY = struct.Struct(">hh")  # the record type, and the length of the id
 _NULL = b"\0"
 # Version, producer id, epoch, timeout, state.
@@ -55,7 +60,7 @@ class TransactionCodec:
         if transaction is None:
             return self._messages.encode(record)
         if (
-            record.value_version != _VERSION
+            record.value_version != VALUE_VERSION
             or transaction.next_producer_id != NO_PRODUCER_ID
             or transaction.previous_producer_id == NO_PRODUCER_ID
         ):
@@ -83,7 +88,7 @@ class TransactionCodec:
     def is_cut(self, record: JournalRecord) -> bool:
         """Whether a field is set that the record's version does not have. See RecordCodec."""
         transaction: Transaction | None = record.value
-        if transaction is None or record.value_version >= _VERSION:
+        if transaction is None or record.value_version >= VALUE_VERSION:
             return False
         return (
             transaction.previous_producer_id != NO_PRODUCER_ID
@@ -95,7 +100,7 @@ class TransactionCodec:
 def _value(transaction: Transaction) -> bytes:
     """Pack a value of version 1 with a previous producer id and no next one."""
     head = _HEAD.pack(
-        _VERSION,
+        VALUE_VERSION,
         transaction.producer_id,
         transaction.producer_epoch,
         transaction.timeout_ms,

@@ -34,7 +34,7 @@ from .ending import complete
 from .marker_writer import MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
-from .transaction import Transaction
+from .transaction import Transaction, in_order
 
 logger = logging.getLogger("odradek.transactions")
 
@@ -57,13 +57,19 @@ COMPLETE_RECORD_MS = 100
 class MarkersLeft:
     """What is left to do for the markers of a prepared transaction.
 
-    `missing`: the partitions whose markers were not tried yet, the first one last. `refused`: those
-    that could not be written. `unsynced`: the log and the offset of each marker that is not synced.
+    `transaction` is as it was decided. The stored one has no next producer id in records of
+    transaction.version 0. `missing`: the partitions whose markers were not tried yet, the first one
+    last. `refused`: those that could not be written. `unsynced`: the log and the offset of each
+    marker that is not synced.
     """
 
-    missing: list[TopicPartition]
+    transaction: Transaction
+    missing: list[TopicPartition] = field(init=False)
     refused: list[TopicPartition] = field(default_factory=list)
     unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.missing = in_order(self.transaction.partitions, reverse=True)
 
 
 class Waiting(NamedTuple):
@@ -100,12 +106,20 @@ class Completion:
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
-        left = MarkersLeft(sorted(transaction.partitions, reverse=True))
-        retry_ms = self._try(shard, transaction, left, now)
-        if retry_ms is not None:
-            waiting = Waiting(shard, transaction.transactional_id)
-            self._left[waiting] = left
-            self._retries.schedule(waiting, now.timer_ms + retry_ms)
+        left = MarkersLeft(transaction)
+        again_ms: int | None = now.timer_ms + RETRY_MS  # if an unexpected error ends this try
+        try:
+            again_ms = self._try(shard, left, now)
+        finally:
+            if again_ms is not None:
+                waiting = Waiting(shard, transaction.transactional_id)
+                self._left[waiting] = left
+                self._retries.schedule(waiting, again_ms)
+
+    def begin_all(self, shard: TransactionShard, now: Now) -> None:
+        """Complete the prepared transactions of a shard that was loaded, a few in each turn."""
+        for transaction in shard.state.prepared():
+            self._retries.schedule(Waiting(shard, transaction.transactional_id), now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
@@ -114,6 +128,13 @@ class Completion:
             self._retries.cancel(waiting)
             self._left.pop(waiting, None)
         shard.state.completed.clear()
+
+    def close(self, now: Now) -> None:
+        """Write the Complete records that are not written yet, and stop."""
+        self.write_completed(now)
+        self._records_due.cancel()
+        for shard in self._serving():
+            self.cancel(shard)
 
     def write_completed(self, now: Now) -> bool:
         """Write the Complete records that are not written yet. Returns whether all are written."""
@@ -137,39 +158,37 @@ class Completion:
     def _retry(self, waiting: Waiting, now: Now) -> int | None:
         shard, transactional_id = waiting
         transaction = shard.state.by_id.get(transactional_id)
-        retry_ms = None
+        again_ms = None
         if transaction is not None and transaction.state in PREPARED:
-            retry_ms = self._try(shard, transaction, self._left[waiting], now)
-        if retry_ms is None:
-            del self._left[waiting]
-            return None
-        return now.timer_ms + retry_ms
+            left = self._left.get(waiting) or MarkersLeft(transaction)
+            self._left[waiting] = left
+            again_ms = self._try(shard, left, now)
+        if again_ms is None:
+            self._left.pop(waiting, None)
+        return again_ms
 
-    def _try(
-        self, shard: TransactionShard, transaction: Transaction, left: MarkersLeft, now: Now
-    ) -> int | None:
-        """Write some markers. Returns the delay before the next try; None if nothing is left."""
-        transactional_id = transaction.transactional_id
-        if not _is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
-            return SYNC_RETRY_MS
-        self._write_markers(shard, transaction, left, now)
+    def _try(self, shard: TransactionShard, left: MarkersLeft, now: Now) -> int | None:
+        """Write some markers. Returns the time of the next try; None if nothing is left."""
+        transactional_id = left.transaction.transactional_id
+        if not is_synced(shard.journal.log, shard.state.record_offsets[transactional_id]):
+            return now.timer_ms + SYNC_RETRY_MS
+        self._write_markers(shard, left, now)
         if left.missing:
-            return NEXT_MS
+            return now.timer_ms + NEXT_MS
         _look_for_syncs(left)
         if left.refused:
             left.missing, left.refused = left.refused[::-1], []
-            return RETRY_MS
+            return now.timer_ms + RETRY_MS
         if left.unsynced:
-            return SYNC_RETRY_MS
-        shard.state.completed[transactional_id] = complete(transaction, now.wall_ms)
+            return now.timer_ms + SYNC_RETRY_MS
+        shard.state.completed[transactional_id] = complete(left.transaction, now.wall_ms)
         if self._records_due.at_ms is None:
             self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
         return None
 
-    def _write_markers(
-        self, shard: TransactionShard, transaction: Transaction, left: MarkersLeft, now: Now
-    ) -> None:
+    def _write_markers(self, shard: TransactionShard, left: MarkersLeft, now: Now) -> None:
         """Write the next markers that are missing, as many as fit into one turn."""
+        transaction = left.transaction
         marker = EndMarker(
             producer_id=transaction.producer_id,
             producer_epoch=transaction.producer_epoch,
@@ -197,11 +216,11 @@ def _look_for_syncs(left: MarkersLeft) -> None:
     for where, (log, offset) in list(left.unsynced.items()):
         if not log.is_online:
             left.refused.append(where)
-        elif not _is_synced(log, offset):
+        elif not is_synced(log, offset):
             continue
         del left.unsynced[where]
 
 
-def _is_synced(log: PartitionLog, offset: int) -> bool:
+def is_synced(log: PartitionLog, offset: int) -> bool:
     """Whether readers see what is at an offset. If it must be synced, they do not see it before."""
     return log.high_watermark > offset

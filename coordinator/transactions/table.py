@@ -17,6 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -75,9 +76,12 @@ class TransactionTable:
         """Return the transaction of an id; None if the id is not known."""
         return self.completed.get(transactional_id) or self.by_id.get(transactional_id)
 
-    def all(self) -> Iterator[Transaction]:
-        """Iterate over the transactions of all ids."""
-        return (self.completed.get(each, known) for each, known in self.by_id.items())
+    def all(self, step: Step = no_step) -> Iterator[Transaction]:
+        """Iterate over the transactions of all ids. In a step some may be added and removed."""
+        for transactional_id in stepping(list(self.by_id), step):
+            transaction = self.find(transactional_id)
+            if transaction is not None:
+                yield transaction
 
     def get(self, transactional_id: str) -> Transaction:
         """Return the transaction of an id. Raises ApiError: INVALID_PRODUCER_ID_MAPPING."""

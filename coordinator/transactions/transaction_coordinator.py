@@ -11,6 +11,7 @@ Kafka: TransactionCoordinator, TransactionStateManager.
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import groupby, islice
@@ -32,7 +33,7 @@ from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
 from .codec import TransactionCodec
-from .completion import Completion, TransactionShard
+from .completion import Completion, TransactionShard, is_synced
 from .ending import (
     must_end_v1,
     must_end_v2,
@@ -57,8 +58,9 @@ logger = logging.getLogger("odradek.transactions")
 
 # How many transactions that time out at once are named in the log.
 LOGGED_TIMEOUTS = 10
-# At most this many transactions are aborted in one turn of the loop: each takes 200 us.
-ABORTS_PER_TURN = LOGGED_TIMEOUTS
+# So long a turn of the loop aborts transactions. Each takes 200 us, and some milliseconds if it has
+# thousands of partitions.
+ABORTS_MS = 1
 # At most this many transactional ids are checked for expiry in one turn of the loop.
 CHECKS_PER_TURN = 300
 
@@ -143,17 +145,14 @@ class TransactionCoordinator:
         self.alarm.cancel()
         self._timeouts.cancel()
         self._expiry.cancel()
-        self._completion.write_completed(self._clock())
-        for shard in self.shards.serving():
-            self._completion.cancel(shard)
+        self._completion.close(self._clock())
         self.shards.close()
 
     def _on_shard_loaded(self, shard: TransactionShard) -> None:
         """Complete the transactions whose end was decided before the log was closed."""
         now = self._clock()
         shard.state.note_ages(now)
-        for transaction in list(shard.state.prepared()):
-            self._completion.begin(shard, transaction, now)
+        self._completion.begin_all(shard, now)
         self.alarm.set(now)
 
     # -- producers ---------------------------------------------------------------------------------
@@ -289,8 +288,7 @@ class TransactionCoordinator:
         """
         shard = self.shards.of(transactional_id)
         log = shard.journal.log
-        is_synced = log.high_watermark > shard.state.record_offsets[transactional_id]
-        return None if is_synced else log
+        return None if is_synced(log, shard.state.record_offsets[transactional_id]) else log
 
     def end(
         self,
@@ -360,7 +358,6 @@ class TransactionCoordinator:
     ) -> None:
         outcome = shard.state.write(prepared, self._version(), None, last_epoch=last_epoch)
         shard.journal.commit(outcome, now.wall_ms)
-        # Not the stored one, which has no next producer id in records of transaction.version 0.
         self._completion.begin(shard, prepared, now)
         self.alarm.set(now)
 
@@ -382,9 +379,9 @@ class TransactionCoordinator:
             )
         return known
 
-    def transactions(self) -> Iterator[Transaction]:
+    def transactions(self, step: Step = no_step) -> Iterator[Transaction]:
         """Iterate over all transactional ids. Raises ApiError while some are still loading."""
-        return (known for shard in self.shards.all() for known in shard.state.all())
+        return (known for shard in self.shards.all() for known in shard.state.all(step))
 
     # -- in the background -------------------------------------------------------------------------
 
@@ -392,28 +389,29 @@ class TransactionCoordinator:
         self.alarm.deadlines.schedule(
             self._timeouts, now.timer_ms + self._settings.abort_interval_ms
         )
-        found = [
-            (shard, transaction)
-            for shard in self.shards.serving()
-            for transaction in shard.state.timed_out(now)
-        ]
-        self._abort_some(iter(found), is_logged=True)
-        if len(found) > LOGGED_TIMEOUTS:
-            logger.info("%d more transactions have timed out", len(found) - LOGGED_TIMEOUTS)
+        found: deque[tuple[int, TransactionShard, Transaction]] = deque()
+        for shard in self.shards.serving():
+            found += ((len(found), shard, each) for each in shard.state.timed_out(now))
+        more = len(found) - LOGGED_TIMEOUTS
+        self._abort_some(found)
+        if more > 0:
+            logger.info("%d more transactions have timed out", more)
 
-    def _abort_some(
-        self, found: Iterator[tuple[TransactionShard, Transaction]], *, is_logged: bool = False
-    ) -> None:
-        """Abort some of the transactions, and the others in the next turns of the loop."""
+    def _abort_some(self, found: deque[tuple[int, TransactionShard, Transaction]]) -> None:
+        """Abort some of the numbered transactions, and the others in the next turns of the loop."""
         now = self._clock()
-        some = list(islice(found, ABORTS_PER_TURN))
-        if some:
-            self._loop.call_soon(self._abort_some, found)  # first: a failure ends no other
-        for shard, transaction in some:
-            is_served = shard in self.shards.serving()
-            if is_served and shard.state.find(transaction.transactional_id) is transaction:
-                self._abort(shard, transaction, now, is_logged=is_logged)
-        self.alarm.set(now)
+        try:
+            while found:
+                number, shard, transaction = found.popleft()
+                is_served = shard in self.shards.serving()
+                if is_served and shard.state.find(transaction.transactional_id) is transaction:
+                    self._abort(shard, transaction, now, is_logged=number < LOGGED_TIMEOUTS)
+                if self._clock().timer_ms >= now.timer_ms + ABORTS_MS:
+                    break
+        finally:
+            if found:
+                self._loop.call_soon(self._abort_some, found)
+            self.alarm.set(now)
 
     def _abort(
         self, shard: TransactionShard, transaction: Transaction, now: Now, *, is_logged: bool

@@ -113,7 +113,7 @@ async def transactions(call: Call, request: TransactionsRequest) -> Transactions
     broker = call.observed.broker
     # The logs first: what is open in one of them then, the coordinator knows until it has ended.
     in_logs = list(open_transactions(call, call.sliced(broker.log_manager.logs())))
-    known = list(call.sliced(list(broker.coordinators.transactions.transactions())))
+    known = list(broker.coordinators.transactions.transactions(call.slices.step))
     rows = list(_hanging_rows(call, request, in_logs, known))
     rows += [
         _Row(known=each)

@@ -7,6 +7,8 @@ written, the markers are written again.
 import errno
 from pathlib import Path
 
+import pytest
+
 from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS, RETRY_MS
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.batch_header import read_header
@@ -119,3 +121,26 @@ async def test_more_records_than_a_batch_may_hold_get_several(rig: Transactions)
     batches = [read_header(batch) for batch in log.batches(before)]
     assert sum(header.record_count for header in batches) == 5
     assert len(batches) > 1
+
+
+async def test_a_transaction_is_completed_although_its_first_try_fails(rig: Transactions) -> None:
+    one = rig.producer()
+    await one.start()
+    await one.begin()
+
+    def find_log(_topic: str, _partition: int) -> PartitionLog:
+        raise RuntimeError("unexpected")
+
+    rig.broker.coordinators.transactions.markers.find_log = find_log
+    with pytest.raises(RuntimeError):
+        await one.end()
+    assert rig.known("shop").state is PREPARED
+    rig.release_markers()
+    assert rig.known("shop").state is COMPLETE
+
+
+async def test_nothing_is_due_after_the_coordinator_has_closed(rig: Transactions) -> None:
+    await committed(rig)
+    coordinator = rig.broker.coordinators.transactions
+    coordinator.close()
+    assert coordinator.alarm.deadlines.next_deadline_ms is None

@@ -42,3 +42,18 @@ async def test_an_abort_by_timeout_waits_for_it_too(rig: Transactions) -> None:
     await rig.broker.metadata_log.sync()
     rig.wait(10_001)
     assert rig.known("shop").state.client_name == "CompleteAbort"
+
+
+async def test_the_new_id_is_kept_until_the_markers_are_written(rig: Transactions) -> None:
+    """Records of transaction.version 0 do not have it."""
+    await rig.finalize(0)
+    one = rig.producer()
+    await one.start()
+    one.current = rig.exhaust("shop")
+    await one.begin()
+    rig.hold_markers()
+    assert await one.end() is ErrorCode.NONE
+    rig.release_markers()
+    known = rig.known("shop")
+    assert (known.producer_id, known.producer_epoch) == one.current
+    await one.begin()

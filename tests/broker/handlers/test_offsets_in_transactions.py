@@ -197,3 +197,13 @@ async def test_offsets_in_a_deleted_topic_are_gone(rig: Transactions) -> None:
     await one.end()
     assert rig.known("shop").state.client_name == "CompleteCommit"
     assert await rig.committed(0) == [NO_OFFSET]
+
+
+async def test_adding_offsets_makes_the_offsets_topic_before_it_answers(rig: Transactions) -> None:
+    await rig.broker.admin.topics.delete([TopicRef(CONSUMER_OFFSETS_TOPIC)])
+    one = rig.producer(is_v2=False)
+    await one.start()
+    assert await one.add_offsets() is NONE
+    assert await one.commit_offset(5) is NONE
+    assert await one.end() is NONE
+    assert await rig.committed(0) == [(5, 0)]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.handlers import produce
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
@@ -17,7 +18,9 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.files import Files
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to
+from tests.support.contexts import request_context
 from tests.support.log_box import batch_of
 
 GOOD = bytes(batch_of(b"a"))
@@ -112,9 +115,7 @@ async def test_a_missing_partition_or_batch_comes_before_wrong_acks(
     assert (found.error_code, found.log_start_offset) == (code, -1)
 
 
-async def test_a_transaction_that_cannot_be_verified_comes_before_wrong_acks(
-    broker: BrokerInLoop,
-) -> None:
+def transactional(topic: str, *, acks: int) -> ProduceRequest:
     batch = build_batch(
         [Record(b"k", b"v", 1)],
         producer_id=9,
@@ -123,12 +124,28 @@ async def test_a_transaction_that_cannot_be_verified_comes_before_wrong_acks(
         is_transactional=True,
     )
     data = [ProducePartitionData(index=0, records=bytes(batch))]
-    request = ProduceRequest(
+    return ProduceRequest(
         transactional_id="x",
-        acks=7,
+        acks=acks,
         timeout_ms=1000,
-        topic_data=[ProduceTopicData(name="t", partition_data=data)],
+        topic_data=[ProduceTopicData(name=topic, partition_data=data)],
     )
-    answer = await broker.ask(request, ProduceResponse, 11)
+
+
+async def test_a_transaction_that_cannot_be_verified_comes_before_wrong_acks(
+    broker: BrokerInLoop,
+) -> None:
+    answer = await broker.ask(transactional("t", acks=7), ProduceResponse, 11)
+    [found] = answer.responses[0].partition_responses
+    assert found.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+async def test_a_transaction_in_an_internal_topic_is_verified(broker: BrokerInLoop) -> None:
+    """Only Kafka's admin client may write there."""
+    await broker.broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+    context = request_context(broker.broker, 11, 0)
+    context.client_id = "__admin_client"
+    answer = produce.handle(context, transactional(CONSUMER_OFFSETS_TOPIC, acks=-1))
+    assert isinstance(answer, ProduceResponse)
     [found] = answer.responses[0].partition_responses
     assert found.error_code == ErrorCode.NOT_ENOUGH_REPLICAS

@@ -160,6 +160,14 @@ async def test_a_partition_whose_producers_are_asked_for_again_is_described_once
     ]
 
 
+async def test_a_transactional_id_that_is_asked_for_again_is_described_once(
+    broker: Broker,
+) -> None:
+    request = request_of(ApiKey.DESCRIBE_TRANSACTIONS, transactional_ids=["y", "x", "y"])
+    answer = await ask(broker, ApiKey.DESCRIBE_TRANSACTIONS, request)
+    assert [each.transactional_id for each in answer.transaction_states] == ["y", "x"]
+
+
 async def test_metadata_of_more_topics_than_can_be_created_at_once_is_answered(
     broker: Broker,
 ) -> None:

@@ -130,6 +130,30 @@ def test_new_share_partitions_are_read_together_where_one_is_not_enough(tmp_path
     assert acquired(rig.first_fetch("m", 0, 1, min_bytes=1 << 10)) == {0, 1}
 
 
+@pytest.mark.parametrize(("offset_bytes", "is_enough"), [(-1, True), (0, True), (1, False)])
+def test_a_batch_that_does_not_fit_counts_in_part(
+    tmp_path: Path, offset_bytes: int, *, is_enough: bool
+) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    for _ in range(3):
+        put(rig.logs[0], b"tea")
+    limit = len(batch_of(b"tea")) * 2 - 1
+    rig.shares.open(rig.key())
+    call = ShareFetchCall(
+        GROUP,
+        "m",
+        places=[(TOPIC_ID, 0)],
+        min_bytes=limit + offset_bytes,
+        max_bytes=limit,
+        max_records=500,
+        batch_size=500,
+        has_record_limit=False,
+    )
+    read = ShareRead(rig.shares, rig.files, call)
+    answers = read.attempt(rig.states.loop.clock(), is_last=False)
+    assert (answers is not None) is is_enough
+
+
 def acquired(answers: Answers) -> set[int]:
     """The partitions of which something was acquired."""
     return {partition for (_, partition), one in answers.items() if one.acquired_records}

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from odradek.broker.shares.waiting import WaitingRead
-from odradek.coordinator.runtime.steps import no_step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 
 MINUTE_MS = 60_000
@@ -24,8 +26,8 @@ class Led:
 class Read:
     """A read that finds something from the second attempt on."""
 
-    def __init__(self, led: Led) -> None:
-        self.step = no_step
+    def __init__(self, led: Led, step: Step = no_step) -> None:
+        self.step = step
         self.on_open: Callable[[Led], object]
         self._led = led
         self._has_tried = False
@@ -51,6 +53,16 @@ class ColdReads:
         return found
 
 
+def waiting_read(read: Read, happens: Callable[[], None]) -> WaitingRead:
+    return WaitingRead(
+        read,  # type: ignore[arg-type] # as much of it as is needed
+        asyncio.get_running_loop(),
+        lambda: Now(wall_ms=0, timer_ms=0),
+        ColdReads(happens),  # type: ignore[arg-type] # likewise
+        MINUTE_MS,
+    )
+
+
 async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None:
     led = Led()
 
@@ -58,13 +70,23 @@ async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None
         for wake in tuple(led.on_append):
             wake(led)
 
-    waiting = WaitingRead(
-        Read(led),  # type: ignore[arg-type] # as much of it as is needed
-        asyncio.get_running_loop(),
-        lambda: Now(wall_ms=0, timer_ms=0),
-        ColdReads(append),  # type: ignore[arg-type] # likewise
-        MINUTE_MS,
-    )
+    waiting = waiting_read(Read(led), append)
     assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
+    assert not led.on_append
+    assert not led.waiting
+
+
+async def test_a_fetch_that_is_cancelled_while_it_ends_leaves_nothing_behind() -> None:
+    led = Led()
+
+    def cancel() -> None:
+        raise asyncio.CancelledError
+
+    def wake() -> None:
+        for each in tuple(led.waiting):
+            each()
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(waiting_read(Read(led, cancel), wake), LIMIT_SECONDS)
     assert not led.on_append
     assert not led.waiting

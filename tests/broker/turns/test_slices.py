@@ -8,6 +8,7 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from odradek.broker.turns import slices as slices_module
+from odradek.broker.turns.cleanup import stepping_to_end
 from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
 from odradek.broker.turns.message_parts import Parts, parts_of
@@ -180,6 +181,24 @@ async def test_a_turn_of_the_loop_runs_one_slice_however_many_wait() -> None:
         per_turn.append(steps - before)
     assert max(per_turn) == 1
     assert steps == 200
+
+
+async def test_a_cleanup_that_is_cancelled_gives_way_and_is_done_to_its_end() -> None:
+    cleaned: list[int] = []
+
+    async def serve(slices: Slices) -> None:
+        try:
+            slices.step()
+        finally:
+            for item in stepping_to_end(range(5), slices.step):
+                cleaned.append(item)
+                if item == 1:
+                    task.cancel()
+
+    task = runner().run(serve)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert cleaned == [0, 1, 2, 3, 4]
 
 
 async def test_a_coroutine_can_await_between_its_slices() -> None:

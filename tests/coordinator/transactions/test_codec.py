@@ -11,6 +11,7 @@ from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import (
     NO_PARTITIONS,
     Transaction,
+    in_order,
     message_of,
     record_of,
     tombstone_of,
@@ -21,6 +22,7 @@ from odradek.protocol.records.transaction_state import (
     TransactionLogValue,
 )
 from odradek.protocol.schema import DecodeError, EncodeError
+from odradek.storage.topic_partition import TopicPartition
 
 CODEC = TransactionCodec()
 MESSAGES = CoordinatorRecordCodec(RECORD_TYPES)
@@ -102,3 +104,9 @@ def test_a_state_that_does_not_exist_is_not_read() -> None:
     stored = MESSAGES.encode(JournalRecord(value, 1, key))
     with pytest.raises(DecodeError, match="state 99"):
         CODEC.decode(*stored)
+
+
+@given(PARTITIONS)
+def test_partitions_are_sorted_as_pairs_are(partitions: frozenset[TopicPartition]) -> None:
+    for reverse in (False, True):
+        assert in_order(partitions, reverse=reverse) == sorted(partitions, reverse=reverse)
