@@ -151,7 +151,11 @@ class LogRecovery:
         # A log with thousands of segments or producers takes long.
         config = self._topic_config(found.topic)
         loaded = await self._disk.run(self._load, found, config, self._now_ms(), recovered)
-        if loaded is None or not self._manager.is_waiting(found):
+        if loaded is None:
+            return
+        if not self._manager.is_waiting(found):  # it was deleted, or its directory has failed
+            if isinstance(loaded, PartitionLog):
+                loaded.take_offline("it is not needed any more")
             return
         log = self._manager.serve_found(found, loaded)
         if log is not None:
