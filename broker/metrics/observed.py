@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from odradek.broker.broker import Broker
 from odradek.broker.common.traffic import Traffic
 from odradek.broker.network.server import Server
+from odradek.coordinator.runtime.steps import Step, no_step
 
 from .loop_delay import LoopDelay
 
@@ -15,7 +16,8 @@ from .loop_delay import LoopDelay
 class Observed:
     """A broker that serves, since `started_ms` on the timer clock.
 
-    `is_stopping` is set when its stop begins.
+    `is_stopping` is set when its stop begins. While the metrics are rendered, `step` serves other
+    requests: what reads about many things calls it for each.
     """
 
     broker: Broker
@@ -24,3 +26,4 @@ class Observed:
     loop_delay: LoopDelay
     started_ms: int
     is_stopping: bool = False
+    step: Step = no_step

@@ -24,6 +24,8 @@ from functools import lru_cache
 from itertools import starmap
 from math import isfinite
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+
 from .instances import ClientInstance, life_ms
 from .otlp import Attributes, Point
 
@@ -119,11 +121,11 @@ class ClientSeries:
         for id_ in expired:
             self.count -= len(self._clients.pop(id_).values)
 
-    def by_name(self) -> Mapping[str, list[tuple[Labels, float]]]:
+    def by_name(self, step: Step = no_step) -> Mapping[str, list[tuple[Labels, float]]]:
         """The current values of all series, by name."""
         found: dict[str, list[tuple[Labels, float]]] = {}
-        for client in self._clients.values():
-            for (name, labels), value in client.values.items():
+        for client in stepping(self._clients.values(), step):
+            for (name, labels), value in stepping(client.values.items(), step):
                 found.setdefault(name, []).append((labels, value))
         return found
 
