@@ -188,11 +188,6 @@ class AnswerSender:
         if sent < len(answer):
             self._send([memoryview(answer)[sent:]])
 
-    @property
-    def has_added(self) -> bool:
-        """Whether answers wait for `flush`."""
-        return bool(self._added)
-
     def close(self) -> None:
         """Drop what is unsent, and close the output."""
         self._watch(False)
