@@ -34,6 +34,9 @@ class HttpLogins:
             lambda mechanism, name, is_token: credential_of(
                 broker.metadata, broker.security.token_credentials, mechanism, name, is_token
             ),
+            lambda mechanism, number: broker.metadata.scram_credentials.iterations_like_a_user(
+                mechanism, number
+            ),
         )
         self._failures = FailedLogins(broker.clock.timer_ms)
         config = broker.config
