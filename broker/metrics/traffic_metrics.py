@@ -46,7 +46,7 @@ def _topic_counter(name: str, help_: str, field: str) -> Metric:
 
 def _software(observed: Observed) -> Iterator[Sample]:
     counts: Counter[tuple[str, ...]] = Counter()
-    for connection in stepping(observed.server.connections, observed.step):
+    for connection in stepping(observed.connections, observed.step):
         session = connection.session
         counts[*(session.software or ("unknown", "unknown")), session.listener.name] += 1
     yield from counts.items()
@@ -54,7 +54,7 @@ def _software(observed: Observed) -> Iterator[Sample]:
 
 def _connections(observed: Observed) -> Iterator[Sample]:
     counts = Counter({item.name: 0 for item in observed.broker.config.open_listeners})
-    connections = stepping(observed.server.connections, observed.step)
+    connections = stepping(observed.connections, observed.step)
     counts.update(connection.session.listener.name for connection in connections)
     for name, count in counts.items():
         yield (name,), count
@@ -100,12 +100,12 @@ TRAFFIC_METRICS: list[Metric] = [
     counter(
         f"{_SOCKET_SERVER}_connection_creation_total",
         "Connections of clients that were accepted.",
-        lambda observed: observed.server.opened_count,
+        lambda observed: observed.opened_count,
     ),
     counter(
         f"{_SOCKET_SERVER}_connection_close_total",
         "Connections of clients that were closed.",
-        lambda observed: observed.server.opened_count - len(observed.server.connections),
+        lambda observed: observed.opened_count - len(observed.connections),
     ),
     Metric(
         f"{_SOCKET_SERVER}_connections_software",

@@ -57,7 +57,7 @@ def observed() -> tuple[Observed, list[None]]:
     loop_delay: Any = None
     made = Observed(
         broker=broker,
-        server=server,
+        servers=lambda: [server],
         traffic=traffic,
         loop_delay=loop_delay,
         started_ms=0,
