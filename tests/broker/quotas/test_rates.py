@@ -90,3 +90,18 @@ def test_quotas_of_any_log_can_be_taken_over() -> None:
     assert quotas.connection_rates == {"192.0.2.1": 0}
     assert quotas.default_connection_rate == 2
     assert not quotas.is_active
+
+
+def test_the_limits_of_many_addresses_are_taken_over_in_steps() -> None:
+    stored, steps = ClientQuotas(), []
+    quotas = Quotas(BrokerConfig(), stored, HostAddresses(), lambda: 0)
+    for number in range(300):
+        entity = [EntityData(entity_type="ip", entity_name=f"10.0.{number >> 8}.{number & 255}")]
+        stored.replay(
+            ClientQuotaRecord(
+                entity=entity, key="connection_creation_rate", value=1.0, remove=False
+            )
+        )
+    quotas.refresh(lambda: steps.append(None))
+    assert len(quotas.connection_rates) == 300
+    assert len(steps) >= 3 * 300  # they are found, read, and their addresses looked up
