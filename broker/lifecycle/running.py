@@ -19,7 +19,6 @@ from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.network.listeners import (
     BoundListener,
-    ListenError,
     bind_listeners,
     bind_ports,
     bind_registry,
@@ -97,25 +96,19 @@ async def open_broker(  # noqa: PLR0913 # all that a broker is given at its star
         if registry is not None:
             _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
-        await _listen(broker, bound, http, registry)
-    running = RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
-    await create_topics_at_start(broker)
-    return running
-
-
-async def _listen(
-    broker: Broker,
-    bound: Sequence[BoundListener],
-    http: BoundListener | None,
-    registry: BoundListener | None,
-) -> None:
-    """Listen on the ports. If that fails, close the broker. Raises ListenError."""
-    others = [each for each in (http, registry) if each is not None]
+        try:
+            others = [each for each in (http, registry) if each is not None]
+            listen([*bound, *others], config.socket_listen_backlog_size)
+            running = RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
+        except BaseException:
+            await broker.close()
+            raise
     try:
-        listen([*bound, *others], broker.config.socket_listen_backlog_size)
-    except ListenError:
-        await broker.close()
+        await create_topics_at_start(broker)
+    except BaseException:
+        await running.stop()
         raise
+    return running
 
 
 @contextmanager
