@@ -292,7 +292,8 @@ class ChangedRequest:
         elif getattr(self._request, "acks", None) == 0:
             response = None
         else:
-            return error_response(self._request, self.context.api_version, code, TEXT)
+            version = self.context.api_version
+            return error_response(self._request, version, code, TEXT, self.context.step)
         if response is None:
             raise RefusedRequestError(TEXT)  # as a Produce that fails without a response
         return response
