@@ -8,7 +8,7 @@ Kafka: PlainSaslServer, PlainServerCallbackHandler.
 import hmac
 from collections.abc import Mapping
 
-from .exchange import Login, SaslAuthenticationError, Step
+from .exchange import Login, SaslAuthenticationError, Step, check_authorization_id
 
 USER_PREFIX = "user_"
 
@@ -44,11 +44,7 @@ class PlainExchange:
         expected = self._passwords.get(user, b"")
         if not hmac.compare_digest(encoded(password), expected):
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
-        if authorization_id not in ("", user):
-            raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from"
-                " username"
-            )
+        check_authorization_id(authorization_id, user)
         return Step(b"", Login(user))
 
 
