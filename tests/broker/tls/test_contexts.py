@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import ExtensionOID
 
 from odradek.broker.security.tls.cipher_suites import TLS_1_3, CipherSuites, parse_cipher_suites
 from odradek.broker.security.tls.contexts import make_context
@@ -135,7 +136,7 @@ def test_names_of_a_kind_that_cannot_be_read_are_refused_by_name(extension: str)
         .issuer_name(named("broker"))
         .add_extension(
             x509.UnrecognizedExtension(
-                x509.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, bytes.fromhex(extension)
+                ExtensionOID.SUBJECT_ALTERNATIVE_NAME, bytes.fromhex(extension)
             ),
             critical=False,
         )
