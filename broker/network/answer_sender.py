@@ -238,7 +238,7 @@ class AnswerSender:
     def _send(self, pieces: list[Piece]) -> None:
         """Send pieces, the last one first, after those that the socket has not taken yet."""
         if self._unsent:
-            self._unsent = pieces + self._unsent
+            self._unsent = pieces + self._unsent  # the end of the list is sent first
             return
         self._unsent = pieces
         if not self._send_in_turn() and self._owner is not None:
