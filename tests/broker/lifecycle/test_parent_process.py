@@ -1,6 +1,7 @@
 """A broker that serves for the process that has started it ends with that process."""
 
 import asyncio
+import os
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +48,7 @@ class Machine:
 
     def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Run the broker until it ends."""
-        monkeypatch.setattr(parent_process.os, "getppid", self.getppid)
+        monkeypatch.setattr(os, "getppid", self.getppid)
         monkeypatch.setattr(parent_process, "CHECK_EVERY_S", 0.001)
         monkeypatch.setattr(run, "spare_what_stays", lambda: None)
         config: Any = None

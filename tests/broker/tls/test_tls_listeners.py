@@ -224,6 +224,7 @@ def test_an_answer_that_is_cut_by_the_end_of_tls_leaves_no_byte_in_the_clear(
     for _ in range(CUT_ANSWERS):  # the end comes at another place of the answer each time
         client = broker.client("SSL", broker.context(version))
         client.send(client.frame_of(fetch, FETCH_VERSION))
+        assert isinstance(client.socket, ssl.SSLSocket)
         with contextlib.suppress(ssl.SSLError):  # it has not read the answer
             client.socket.setblocking(False)
             client.socket.unwrap()
