@@ -30,6 +30,7 @@ from odradek.protocol.schema import Message
 from .context import RequestContext
 from .error_responses import handle_or_refuse
 from .route import Handler
+from .share_state_requests import StateRequest
 
 SHARE_STATE_REQUESTS = (
     DeleteShareGroupStateRequest,
@@ -81,9 +82,10 @@ def _transactional_ids(request: Message) -> list[str]:
 def _share_partitions(context: RequestContext, request: Message) -> Iterator[str]:
     """The share-partitions that a request to the share coordinator names."""
     if isinstance(request, SHARE_STATE_REQUESTS):
-        for topic in context.sliced(request.topics):
+        named: StateRequest = request
+        for topic in context.sliced(named.topics):
             for each in context.sliced(topic.partitions):
-                yield SharePartitionKey(request.group_id, topic.topic_id, each.partition).text
+                yield SharePartitionKey(named.group_id, topic.topic_id, each.partition).text
 
 
 def _retry_lost_deletions(
