@@ -6,6 +6,7 @@ connects then is refused, as by a machine on which nothing listens.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from odradek.broker.broker import Broker
@@ -23,9 +24,14 @@ from .cluster_nodes import ClusterNodes
 from .gate import Gate
 from .node_handlers import NodeHandlers
 
+logger = logging.getLogger("odradek.cluster")
+
 
 class ClusterNode:
-    """A node, which runs or does not. `reserved` are its ports, `gate` is before its handlers."""
+    """A node, which runs or does not. `reserved` are its ports, `gate` is before its handlers.
+
+    `server` is None while it does not run.
+    """
 
     def __init__(
         self,
@@ -47,17 +53,12 @@ class ClusterNode:
         self._base = handlers
         self._on_disconnect = on_disconnect
         self._handlers: NodeHandlers | None = None
-        self._server: Server | None = None
+        self.server: Server | None = None
 
     @property
     def runs(self) -> bool:
         """Whether the node listens."""
-        return self._server is not None
-
-    @property
-    def sessions(self) -> list[Session]:
-        """The sessions of the connections that are open."""
-        return [] if self._server is None else [each.session for each in self._server.connections]
+        return self.server is not None
 
     def start(self) -> None:
         """Listen. Raises ListenError."""
@@ -67,8 +68,13 @@ class ClusterNode:
         nodes = ClusterNodes(broker.config, self._ports, self._cluster, self.id)
         handlers = self._handlers = NodeHandlers(broker, self._cluster, nodes, self._base)
         dispatcher = Dispatcher(handlers.broker, self.gate.around(handlers.table), SingleBatches())
-        self._server = Server(handlers.broker, bound, dispatcher)
-        self._server.on_disconnect += [*self._on_disconnect, handlers.disconnected]
+        self.server = Server(handlers.broker, bound, dispatcher)
+        self.server.on_disconnect += [*self._on_disconnect, handlers.disconnected]
+        for each in bound:
+            host = each.listener.host or "*"
+            logger.info(
+                "node %d: %s listens on %s:%d", self.id, each.listener.name, host, each.port
+            )
 
     def leader_moved(self) -> None:
         """Let requests that wait look again: a partition has another leader."""
@@ -78,27 +84,27 @@ class ClusterNode:
     def kill(self) -> None:
         """End as a process that is killed: no request is answered."""
         self.gate.open()
-        if self._server is not None:
-            self._server.abort()
+        if self.server is not None:
+            self.server.abort()
         self._end()
 
     def finish(self) -> None:
         """Accept nothing more, and answer the requests that wait."""
         self.gate.open()
-        if self._server is not None and self._handlers is not None:
-            self._server.finish()
+        if self.server is not None and self._handlers is not None:
+            self.server.finish()
             self._handlers.release()
 
     async def drain(self) -> None:
         """End when all requests are answered; `finish` comes before."""
-        if self._server is not None:
-            await self._server.drain()
+        if self.server is not None:
+            await self.server.drain()
         self._end()
 
     def _end(self) -> None:
         if self._handlers is not None:
             self._handlers.close()
-        self._server = self._handlers = None
+        self.server = self._handlers = None
 
     def close(self) -> None:
         """Give the ports back."""

@@ -162,14 +162,14 @@ def _refusal(context: RequestContext, request: Message) -> Message:
     if isinstance(request, AddPartitionsToTxnRequest) and request.transactions:
         return AddPartitionsToTxnResponse(
             results_by_transaction=[
-                _refused_partitions(each, code) for each in request.transactions
+                _refused_partitions(context, each, code) for each in request.transactions
             ]
         )
-    return error_response(request, context.api_version, code, TEXT)
+    return error_response(request, context.api_version, code, TEXT, context.step)
 
 
 def _refused_partitions(
-    transaction: AddPartitionsToTxnTransaction, code: ErrorCode
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction, code: ErrorCode
 ) -> AddPartitionsToTxnResult:
     """The refusal of one transaction of several: an error for each partition, none for all."""
     return AddPartitionsToTxnResult(
@@ -181,10 +181,10 @@ def _refused_partitions(
                     AddPartitionsToTxnPartitionResult(
                         partition_index=index, partition_error_code=code
                     )
-                    for index in topic.partitions
+                    for index in context.sliced(topic.partitions)
                 ],
             )
-            for topic in transaction.topics
+            for topic in context.sliced(transaction.topics)
         ],
     )
 

@@ -79,7 +79,7 @@ class LeaderAnswers:
         def serve(context: RequestContext, request: WriteTxnMarkersRequest) -> Any:
             for marker in request.markers:
                 for topic in marker.topics:
-                    for index in topic.partition_indexes:
+                    for index in context.sliced(topic.partition_indexes):
                         if not self._node.leads(topic.name, index):
                             return self._refused_markers(context, request, topic.name, index)
             return handle(context, request)
@@ -93,7 +93,7 @@ class LeaderAnswers:
         if self._node.has_replica(topic, index):
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         text = f"node {self._node.node_id} does not lead {topic}-{index}"
-        return error_response(request, context.api_version, code, text)
+        return error_response(request, context.api_version, code, text, context.step)
 
 
 def _name_of(topic: Any) -> str:

@@ -13,6 +13,7 @@ from odradek.broker.network.listeners import (
     bind_listeners,
     ports_of,
 )
+from odradek.broker.network.server import Server
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
@@ -123,9 +124,9 @@ class PlayedCluster:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} does not run")
         return node
 
-    def sessions(self) -> list[Session]:
-        """The sessions of the connections that are open, of all nodes."""
-        return [session for node in self.nodes.values() for session in node.sessions]
+    def servers(self) -> list[Server]:
+        """The servers of the nodes that run."""
+        return [node.server for node in self.nodes.values() if node.server is not None]
 
     # -- nodes ------------------------------------------------------------------------------------
 

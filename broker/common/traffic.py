@@ -114,11 +114,6 @@ class Traffic:
         for name in [name for name in self.topics if name not in existing]:
             self.without_topic.add(self.topics.pop(name))
 
-    def total(self, field: str) -> int:
-        """The sum of this field of TopicTraffic over all topics."""
-        counted = [self.without_topic, *self.topics.values()]
-        return sum([getattr(counts, field) for counts in counted])
-
     def totals(self, step: Callable[[], object]) -> TopicTraffic:
         """The sums of all fields over all topics. `step` is called after some of them."""
         totals = TopicTraffic()

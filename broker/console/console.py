@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from odradek.broker.http.logins import HttpLogins, host_of
+from odradek.broker.http.logins import HttpLogins
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse, text_error
 from odradek.broker.http.own_version import OWN_VERSION
 from odradek.broker.http.routes import Route
@@ -140,14 +140,14 @@ class Console:
             fields = request_of(endpoint, request)
         except HttpError as error:
             return failure_response(error)
-        run = partial(self._run, principal, host_of(request))
+        run = partial(self._run, principal, request.peer_host)
         if endpoint.stream is not None:
-            pieces = self._exports.hold(host_of(request), endpoint.stream(fields, run))
+            pieces = self._exports.hold(request.peer_host, endpoint.stream(fields, run))
             return await answer_in_pieces(pieces, endpoint.content_type, probe=endpoint.probe)
         if endpoint.every_s is not None and CONTENT_TYPE in request.headers.get("accept", ""):
-            client = principal, host_of(request)
+            client = principal, request.peer_host
             stream = events(endpoint, fields, run, self._shared, client)
-            pieces = self._streams.hold(host_of(request), stream)
+            pieces = self._streams.hold(request.peer_host, stream)
             return await answer_in_pieces(pieces, CONTENT_TYPE, is_endless=True)
         return await answer(endpoint, fields, run)
 

@@ -28,6 +28,7 @@ from urllib.parse import parse_qs
 
 import h11
 
+from odradek.broker.network.listeners import host_and_port
 from odradek.broker.network.output import queued_bytes
 from odradek.broker.turns.slices import SLICE_S
 
@@ -85,7 +86,7 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._waits_since_s = self._server.loop.time()
-        self._peer_host = str((transport.get_extra_info("peername") or ("unknown",))[0])
+        self._peer_host, _ = host_and_port(transport.get_extra_info("peername"))
         self._set_deadline()
         refusal = self._server.admit(self)
         if refusal is not None:

@@ -34,6 +34,9 @@ class HttpLogins:
             lambda mechanism, name, is_token: credential_of(
                 broker.metadata, broker.security.token_credentials, mechanism, name, is_token
             ),
+            lambda mechanism, number: broker.metadata.scram_credentials.iterations_like_a_user(
+                mechanism, number
+            ),
         )
         self._failures = FailedLogins(broker.clock.timer_ms)
         config = broker.config
@@ -55,7 +58,7 @@ class HttpLogins:
         if credentials is None:
             raise self._refusal()
         if not await self._passwords.are_right(*credentials):
-            self._failures.note(host_of(request), self._key, "Basic", "wrong password")
+            self._failures.note(request.peer_host, self._key, "Basic", "wrong password")
             await asyncio.sleep(
                 self._broker.config.connection_failed_authentication_delay_ms / 1000
             )
@@ -64,11 +67,6 @@ class HttpLogins:
 
     def _refusal(self) -> HttpError:
         return HttpError(HTTPStatus.UNAUTHORIZED, "Unauthorized", self._challenge)
-
-
-def host_of(request: HttpRequest) -> str:
-    """The client's address, as ACLs name it."""
-    return request.peer_host.removeprefix("::ffff:")
 
 
 def _credentials(header: str) -> tuple[str, str] | None:

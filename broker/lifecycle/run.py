@@ -79,6 +79,7 @@ async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> Non
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     _handle_signals(loop, stop)
+    parent = ParentWatch(loop, stop.set) if for_parent else None  # before the start: it may be long
     try:
         running = await start(config)
     except (RefusedToStartError, ConfigError) as error:
@@ -88,13 +89,14 @@ async def _serve(config: BrokerConfig, start: Start, *, for_parent: bool) -> Non
     spare_what_stays()
     failure = running.broker.directory_failures.fatal
     failure.add_done_callback(lambda _: stop.set())
-    parent = ParentWatch(loop, stop.set) if for_parent else None
-    if for_parent:
-        print_address(running.broker, running.addresses)
     service_manager = ServiceManager(loop, os.environ)
     service_manager.ready()
     try:
+        if for_parent:
+            print_address(running.broker, running.addresses)
         await stop.wait()
+    except BrokenPipeError:  # the parent does not read: it has ended
+        pass
     finally:
         if parent is not None:
             parent.close()

@@ -19,7 +19,6 @@ from odradek.broker.common.clock import timer_clock_ms, wall_clock_ms
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.network.listeners import (
     BoundListener,
-    ListenError,
     bind_listeners,
     bind_ports,
     bind_registry,
@@ -97,25 +96,19 @@ async def open_broker(  # noqa: PLR0913 # all that a broker is given at its star
         if registry is not None:
             _check_libraries()
         broker = Broker(config, loop, ports, now_ms=now_ms, timer_ms=timer_ms, files=files)
-        await _listen(broker, bound, http, registry)
-    running = RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
-    await create_topics_at_start(broker)
-    return running
-
-
-async def _listen(
-    broker: Broker,
-    bound: Sequence[BoundListener],
-    http: BoundListener | None,
-    registry: BoundListener | None,
-) -> None:
-    """Listen on the ports. If that fails, close the broker. Raises ListenError."""
-    others = [each for each in (http, registry) if each is not None]
+        try:
+            others = [each for each in (http, registry) if each is not None]
+            listen([*bound, *others], config.socket_listen_backlog_size)
+            running = RunningBroker(broker, bound, handlers, http, registry, nodes=nodes)
+        except BaseException:
+            await broker.close()
+            raise
     try:
-        listen([*bound, *others], broker.config.socket_listen_backlog_size)
-    except ListenError:
-        await broker.close()
+        await create_topics_at_start(broker)
+    except BaseException:
+        await running.stop()
         raise
+    return running
 
 
 @contextmanager
@@ -155,7 +148,7 @@ class RunningBroker:
             members = ConnectedMembers(broker.coordinators.groups.members.remove_members)
             handlers = members.around(handlers)
         self._server, self._monitoring, self._console = _start_servers(
-            broker, bound, handlers, http
+            broker, bound, handlers, http, self._servers
         )
         self._registry = None if registry is None else _start_registry(broker, registry)
         self._server.on_disconnect += [
@@ -174,7 +167,8 @@ class RunningBroker:
                 item.port,
                 f"{host}:{port}" if host else f"that they used, with port {port}",
             )
-        warning = exposure_warning(broker.config, [*bound, *([registry] if registry else [])])
+        reachable = [*bound, *chain.from_iterable(nodes), *([registry] if registry else [])]
+        warning = exposure_warning(broker.config, reachable)
         if warning is not None:
             logger.warning("%s", warning)
         broker.maintenance.cleaner.start()
@@ -190,8 +184,11 @@ class RunningBroker:
     @property
     def sessions(self) -> list[Session]:
         """The sessions of the connections that are open."""
-        of_nodes = [] if self.cluster is None else self.cluster.sessions()
-        return [*of_nodes, *(each.session for each in self._server.connections)]
+        return [each.session for server in self._servers() for each in server.connections]
+
+    def _servers(self) -> list[Server]:
+        of_nodes = [] if self.cluster is None else self.cluster.servers()
+        return [self._server, *of_nodes]
 
     async def stop(self) -> None:
         """Stop accepting, answer the current requests, flush, and write the checkpoints."""
@@ -234,8 +231,9 @@ def _start_servers(
     bound: Iterable[BoundListener],
     handlers: Mapping[ApiKey, Handler],
     http: BoundListener | None,
+    servers: Callable[[], Sequence[Server]],
 ) -> tuple[Server, Monitoring | None, Console | None]:
-    """Listen on the bound ports."""
+    """Listen on the bound ports. `servers` has the server, and those of a played cluster."""
     dispatcher = Dispatcher(broker, handlers, SingleBatches())
     server = Server(broker, bound, dispatcher)
     if http is None or broker.traffic is None:
@@ -247,7 +245,7 @@ def _start_servers(
 
     observed = Observed(
         broker=broker,
-        server=server,
+        servers=servers,
         traffic=broker.traffic,
         loop_delay=LoopDelay(broker.loop),
         started_ms=broker.clock.timer_ms(),

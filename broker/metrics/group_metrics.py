@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 
 from odradek.broker.broker import Broker
 from odradek.coordinator.any_group.group import Group, GroupType
+from odradek.coordinator.runtime.steps import stepping
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.transactions.states import IDLE, TransactionState
+from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.errors import ApiError
 
 from .metric import Kind, Metric, Sample, gauge
@@ -23,13 +25,10 @@ STATES = {
 }
 
 
-def _groups(observed: Observed) -> list[Group]:
+def _groups(observed: Observed) -> Iterator[Group]:
     """All groups that are loaded."""
-    return [
-        group
-        for shard in observed.broker.coordinators.groups.shards.serving()
-        for group in shard.state.groups.values()
-    ]
+    for shard in list(observed.broker.coordinators.groups.shards.serving()):
+        yield from stepping(shard.state.groups.values(), observed.step)
 
 
 def _classic_in_state(state: str | None) -> Callable[[Observed], float]:
@@ -75,13 +74,11 @@ def _committed(observed: Observed) -> Iterator[tuple[str, str, int, int]]:
     """Group, topic, partition and offset of everything that is committed."""
     for shard in list(observed.broker.coordinators.groups.shards.serving()):
         for group_id in list(shard.state.groups):
+            observed.step()
             topics = shard.state.offsets.of_group(group_id)
-            found = [
-                (group_id, topic, partition, committed.offset)
-                for topic, partitions in topics.items()
-                for partition, committed in partitions.items()
-            ]
-            yield from found
+            for topic, partitions in stepping(topics.items(), observed.step):
+                for partition, committed in stepping(partitions.items(), observed.step):
+                    yield group_id, topic, partition, committed.offset
 
 
 def _offsets(observed: Observed) -> Iterator[Sample]:
@@ -101,8 +98,9 @@ def _share_lags(observed: Observed) -> Iterator[Sample]:
     for group in _groups(observed):
         if not isinstance(group, ShareGroup):
             continue
-        for topic_id, topic in group.state_partitions.initialized.items():
-            for partition in topic.partitions:
+        initialized = group.state_partitions.initialized
+        for topic_id, topic in stepping(initialized.items(), observed.step):
+            for partition in stepping(topic.partitions, observed.step):
                 key = SharePartitionKey(group.group_id, topic_id, partition)
                 lag = _share_lag(broker, key, topic.name)
                 if lag is not None:
@@ -118,25 +116,26 @@ def _share_lag(broker: Broker, key: SharePartitionKey, topic: str) -> int | None
     return None if log is None or done_count is None else log.high_watermark - done_count
 
 
+def _all_transactions(observed: Observed) -> Iterator[Transaction]:
+    for shard in list(observed.broker.coordinators.transactions.shards.serving()):
+        yield from stepping(list(shard.state.all()), observed.step)
+
+
 def _transactions(observed: Observed) -> Iterator[Sample]:
-    counts = Counter(
-        transaction.state
-        for shard in observed.broker.coordinators.transactions.shards.serving()
-        for transaction in shard.state.all()
-    )
+    counts = Counter(transaction.state for transaction in _all_transactions(observed))
     for state in TransactionState:
         if state not in (TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE):
             yield (state.client_name,), counts[state]
 
 
 def _oldest_transaction_seconds(observed: Observed) -> float:
-    starts_ms = [
+    starts_ms = (
         transaction.start_ms
-        for shard in observed.broker.coordinators.transactions.shards.serving()
-        for transaction in shard.state.all()
+        for transaction in _all_transactions(observed)
         if transaction.state not in IDLE
-    ]
-    return max(0, observed.broker.clock.now_ms() - min(starts_ms)) / 1000 if starts_ms else 0
+    )
+    now_ms = observed.broker.clock.now_ms()
+    return max(0, now_ms - min(starts_ms, default=now_ms)) / 1000
 
 
 def _queue_counts(field: str) -> Callable[[Observed], Iterator[Sample]]:

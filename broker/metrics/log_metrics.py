@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from odradek.coordinator.runtime.steps import stepping
 from odradek.storage.log import PartitionLog
 
 from .metric import Kind, Metric, Sample, gauge
@@ -30,7 +31,8 @@ def partition_count(observed: Observed) -> int:
 
 def served_partition_count(observed: Observed) -> int:
     """The partitions whose log is open and online: this broker leads them."""
-    return sum(log.is_online for log in observed.broker.log_manager.logs())
+    logs = stepping(observed.broker.log_manager.logs(), observed.step)
+    return sum(log.is_online for log in logs)
 
 
 def offline_partition_count(observed: Observed) -> int:

@@ -29,8 +29,8 @@ class Kind(StrEnum):
 class Metric(NamedTuple):
     """`read` gives the label values and the value of each series: Durations in a histogram.
 
-    It is read in slices, between which the broker serves requests. It must not keep an iterator
-    over what requests change.
+    It is read in slices, between which the broker serves requests (Observed.step). It must not keep
+    an iterator over what requests change.
     """
 
     name: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from http import HTTPStatus
 
 from odradek.broker.http.messages import (
@@ -63,7 +64,8 @@ class Monitoring:
     async def _metrics(self, _: HttpRequest) -> HttpResponse:
         """Clients that ask while the metrics are being rendered get the same text."""
         if self._rendering is None or self._rendering.done():
-            self._rendering = self._loop.create_task(render(self._observed))
+            slices = self._observed.broker.turns.slices
+            self._rendering = slices.run(partial(render, self._observed))
         body = await asyncio.shield(self._rendering)
         return HttpResponse(HTTPStatus.OK, body, CONTENT_TYPE)
 

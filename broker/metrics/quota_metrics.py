@@ -13,19 +13,19 @@ _LABELS = ("resource", "user", "clientId")
 def _byte_rates(observed: Observed) -> Iterator[Sample]:
     quotas = observed.broker.quotas
     for resource, quota in (("Produce", quotas.produce), ("Fetch", quotas.fetch)):
-        for (user, client_id), rate in quota.measured(quotas.timer_ms()):
+        for (user, client_id), rate in quota.measured(quotas.timer_ms):
             yield (resource, user, client_id), rate
 
 
 def _request_times(observed: Observed) -> Iterator[Sample]:
     quotas = observed.broker.quotas
-    for (user, client_id), per_cent in quotas.request.measured(quotas.timer_ms()):
+    for (user, client_id), per_cent in quotas.request.measured(quotas.timer_ms):
         yield ("Request", user, client_id), per_cent
 
 
 def _tokens(observed: Observed) -> Iterator[Sample]:
     quotas = observed.broker.quotas
-    for (user, client_id), tokens in quotas.mutations.permits(quotas.timer_ms()):
+    for (user, client_id), tokens in quotas.mutations.permits(quotas.timer_ms):
         yield ("ControllerMutation", user, client_id), tokens
 
 

@@ -6,8 +6,8 @@ the broker serves requests between two of them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate, chain, islice
 from math import inf
 from typing import NamedTuple
@@ -20,14 +20,15 @@ from prometheus_client.utils import floatToGoString
 
 from odradek.broker.common.durations import BOUNDS_MS, Durations
 from odradek.broker.telemetry.client_series import is_counter
+from odradek.broker.turns.slices import Slices
 
 from .catalogue import CATALOGUE
 from .metric import Kind, Metric
 from .observed import Observed
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-# About 2 ms: as long as a large batch takes to be checked.
-SAMPLES_PER_SLICE = 250
+# So many are made text at once.
+SAMPLES_PER_PART = 50
 HEADER_LINES = 2
 
 _Labelled = tuple[dict[str, str], float | Durations]
@@ -54,18 +55,19 @@ class _Shown(NamedTuple):
     samples: Iterator[_Labelled]
 
 
-async def render(observed: Observed) -> bytes:
+async def render(observed: Observed, slices: Slices) -> bytes:
     """All metrics in Prometheus' text format."""
-    observed.traffic.count_appends(observed.broker.log_manager.logs())
+    observed = replace(observed, step=slices.step)
+    observed.traffic.count_appends(slices.of(observed.broker.log_manager.logs()))
     observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
     for metric in _all_shown(observed):
         header_lines = 0
-        while (part := list(islice(metric.samples, SAMPLES_PER_SLICE))) or not header_lines:
+        while (part := list(islice(metric.samples, SAMPLES_PER_PART))) or not header_lines:
             text = generate_latest(_Families(_family(metric, part)))
             parts.append(text.split(b"\n", header_lines)[-1])
             header_lines = HEADER_LINES  # once for each metric
-            await asyncio.sleep(0)
+            slices.step()
     return b"".join(parts)
 
 
@@ -84,7 +86,7 @@ def _shown(metric: Metric, observed: Observed) -> _Shown:
 
 def _shown_of_clients(observed: Observed) -> Iterator[_Shown]:
     """What clients have pushed (KIP-714)."""
-    for name, series in observed.broker.telemetry.series.by_name().items():
+    for name, series in observed.broker.telemetry.series.by_name(observed.step).items():
         samples = ((dict(labels), value) for labels, value in series)
         kind = Kind.COUNTER if is_counter(name) else Kind.GAUGE
         yield _Shown(name, kind, "Pushed by clients.", samples)

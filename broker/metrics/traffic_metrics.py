@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from odradek.broker.common.durations import Durations
+from odradek.coordinator.runtime.steps import stepping
 
 from .metric import Kind, Metric, Sample, counter
 from .observed import Observed
@@ -31,7 +32,7 @@ def _by_topic(field: str) -> Callable[[Observed], Iterator[Sample]]:
 
     def read(observed: Observed) -> Iterator[Sample]:
         traffic = observed.traffic
-        yield ("",), traffic.total(field)
+        yield ("",), getattr(traffic.totals(observed.step), field)
         for name, counts in list(traffic.topics.items()):
             yield (name,), getattr(counts, field)
 
@@ -45,7 +46,7 @@ def _topic_counter(name: str, help_: str, field: str) -> Metric:
 
 def _software(observed: Observed) -> Iterator[Sample]:
     counts: Counter[tuple[str, ...]] = Counter()
-    for connection in observed.server.connections:
+    for connection in stepping(observed.connections, observed.step):
         session = connection.session
         counts[*(session.software or ("unknown", "unknown")), session.listener.name] += 1
     yield from counts.items()
@@ -53,7 +54,8 @@ def _software(observed: Observed) -> Iterator[Sample]:
 
 def _connections(observed: Observed) -> Iterator[Sample]:
     counts = Counter({item.name: 0 for item in observed.broker.config.open_listeners})
-    counts.update(connection.session.listener.name for connection in observed.server.connections)
+    connections = stepping(observed.connections, observed.step)
+    counts.update(connection.session.listener.name for connection in connections)
     for name, count in counts.items():
         yield (name,), count
 
@@ -98,12 +100,12 @@ TRAFFIC_METRICS: list[Metric] = [
     counter(
         f"{_SOCKET_SERVER}_connection_creation_total",
         "Connections of clients that were accepted.",
-        lambda observed: observed.server.opened_count,
+        lambda observed: observed.opened_count,
     ),
     counter(
         f"{_SOCKET_SERVER}_connection_close_total",
         "Connections of clients that were closed.",
-        lambda observed: observed.server.opened_count - len(observed.server.connections),
+        lambda observed: observed.opened_count - len(observed.connections),
     ),
     Metric(
         f"{_SOCKET_SERVER}_connections_software",

@@ -188,11 +188,6 @@ class AnswerSender:
         if sent < len(answer):
             self._send([memoryview(answer)[sent:]])
 
-    @property
-    def has_added(self) -> bool:
-        """Whether answers wait for `flush`."""
-        return bool(self._added)
-
     def close(self) -> None:
         """Drop what is unsent, and close the output."""
         self._watch(False)
@@ -243,7 +238,7 @@ class AnswerSender:
     def _send(self, pieces: list[Piece]) -> None:
         """Send pieces, the last one first, after those that the socket has not taken yet."""
         if self._unsent:
-            self._unsent = pieces + self._unsent
+            self._unsent = pieces + self._unsent  # the end of the list is sent first
             return
         self._unsent = pieces
         if not self._send_in_turn() and self._owner is not None:

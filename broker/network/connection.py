@@ -388,16 +388,16 @@ class Connection(asyncio.BufferedProtocol):
             isinstance(error, ApiError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
         )
         if is_expected:
-            self.close(str(error) or None)
+            self._close_when_sent(str(error) or None)
             return
         logger.error("request of %s failed", self.session, exc_info=error)
-        self.close("the request failed inside the broker")
+        self._close_when_sent("the request failed inside the broker")
 
     def _refuse_frame(self, error: FrameError) -> None:
         received = self._received
         first = bytes(received.view[received.start : received.end][:_FOREIGN_BYTES])
         guess = describe_foreign_bytes(first)
-        self.close(f"{error}; {guess}" if guess else str(error))
+        self._close_when_sent(f"{error}; {guess}" if guess else str(error))
 
     # -- the sender's calls -----------------------------------------------------------------------
 
@@ -436,15 +436,22 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def close(self, reason: str | None) -> None:
-        """Close the connection; a `reason` is logged. The answers of this read are sent first."""
+        """Close the connection; a `reason` is logged. What is unsent is dropped."""
         if self._transport is None or self._transport.is_closing():
             return
         if reason is not None:
             logger.warning("closed %s: %s", self.session, reason)
-        if self._sender.has_added:
-            self._sender.flush()
-            if self._state.holds & UNSENT:
-                self._state.finish()
-                return
         self._state.hold(CLOSED)
         self._transport.close()
+
+    def _close_when_sent(self, reason: str | None) -> None:
+        """As `close`, once the client has the answers to the requests before."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if reason is not None:
+            logger.warning("closed %s: %s", self.session, reason)
+        self._sender.flush()
+        if self._state.holds & UNSENT:
+            self._state.finish()
+        else:
+            self.close(None)

@@ -105,8 +105,7 @@ class ConnectionLimits:
 
     def delay_ms(self, listener: str) -> int:
         """Count a new connection. Returns how long it must wait because too many have come."""
-        names = [listener] if listener == self._protected else [BROKER, listener]
-        return max(self._record(name) for name in names)
+        return max(self._record(name) for name in self._limited(listener))
 
     def has_room(self, listener: str) -> bool:
         """Whether the number of open connections allows another one of the listener."""
@@ -150,7 +149,7 @@ class ConnectionLimits:
         if rate is not None:
             after_ms = self._record_address(address, rate)
             if after_ms:
-                for name in [listener] if listener == self._protected else [BROKER, listener]:
+                for name in self._limited(listener):
                     self._take_back(name)
                 reason = f"{address} connects faster than {rate} times per second"
                 return Refusal(f"{reason} (connection_creation_rate)", after_ms)
@@ -158,6 +157,10 @@ class ConnectionLimits:
         if self._of_address[address] >= limit:
             return Refusal(f"{address} has {limit} connections (max.connections.per.ip)")
         return None
+
+    def _limited(self, listener: str) -> list[str]:
+        """The names whose rates a connection of the listener counts in."""
+        return [listener] if listener == self._protected else [BROKER, listener]
 
     def _record(self, name: str) -> int:
         limit = self._max_rates[name]

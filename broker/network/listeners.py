@@ -16,6 +16,8 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 
 UNKNOWN_ADDRESS = ("unknown", 0)
+# The system picks a port that is free for IPv4; another process may have it for IPv6.
+FREE_PORT_ATTEMPTS = 10
 
 
 class ListenError(Exception):
@@ -95,20 +97,41 @@ def _bind(host: str, port: int) -> list[socket.socket]:
     `localhost` is 127.0.0.1 and ::1, because clients may try either first. An empty host stands for
     all addresses. With port 0, the system picks a free port, which all sockets use.
     """
-    sockets: list[socket.socket] = []
     where = f"{host or '*'}:{port}"
+    attempts = 1 if port else FREE_PORT_ATTEMPTS
     try:
-        for family, address in _addresses(host, port):
+        addresses = _addresses(host, port)
+        while True:
+            attempts -= 1
+            try:
+                sockets = _bound_to_all(addresses, port)
+                break
+            except OSError as error:
+                if not attempts or error.errno != errno.EADDRINUSE:
+                    raise
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ListenError(f"cannot listen on {where}: {reason}") from error
+    if not sockets:
+        raise ListenError(f"cannot listen on {where}: this machine has no such address")
+    return sockets
+
+
+def _bound_to_all(
+    addresses: Iterable[tuple[socket.AddressFamily, str]], port: int
+) -> list[socket.socket]:
+    """Bind a socket for each address, all to one port. Raises OSError, and then binds none."""
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in addresses:
             sock = _bound(family, address, port)
             if sock is not None:
                 port = sock.getsockname()[1]
                 sockets.append(sock)
-    except OSError as error:
+    except OSError:
         for sock in sockets:
             sock.close()
-        raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
-    if not sockets:
-        raise ListenError(f"cannot listen on {where}: this machine has no such address")
+        raise
     return sockets
 
 

@@ -14,7 +14,7 @@ from odradek.storage.files import OpenFile
 from odradek.storage.positioned import pread
 
 # A read of a file that cannot be sent by the system.
-COPIED_BYTES = 256 * 1024
+READ_BYTES = 256 * 1024
 
 try:
     import fcntl
@@ -78,7 +78,7 @@ class PlainOutput(socket.socket):
 
     def copy_file(self, file: OpenFile, position: int, count: int) -> int:
         """As `send_file`, through memory."""
-        data = pread(file.fd, min(count, COPIED_BYTES), position)
+        data = pread(file.fd, min(count, READ_BYTES), position)
         return self.send(data) if data else 0
 
     if not hasattr(os, "sendfile"):  # Windows

@@ -55,7 +55,8 @@ class ReceiveBuffer:
             return self.view[:START_BYTES] if is_held else self.view
         if self.end == len(self.view):
             self._make_room()
-        return self.view[self.end : self.start + START_BYTES if is_held else None]
+        # While requests are held, at most START_BYTES are kept.
+        return self.view[self.end : (self.start + START_BYTES) if is_held else None]
 
     def next_frame(self, max_bytes: int) -> memoryview | None:
         """The next frame, without its length, if all of it is there. It is next until `take`.

@@ -82,6 +82,7 @@ class Server:
         self._sweeper = self._loop.call_later(SWEEP_EVERY_S, self._sweep)
 
     def _accept(self, listener: Listener, sock: socket.socket) -> Acceptor[Connection]:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted sockets inherit it
         self._set_buffer_sizes(sock)
         backlog = self._broker.config.socket_listen_backlog_size
         limits = self._limits.of_listener(listener.name)

@@ -184,6 +184,9 @@ class Handshake:
             self._wait(self._transport.wait_writable)
         except (OSError, RefusedClientError) as error:
             self.fail(describe_failure(error))
+        except Exception as error:  # the root of every handshake
+            logger.error("a TLS handshake failed", exc_info=error)
+            self.fail("its TLS handshake failed inside the broker")
         else:
             self._owner.forget(self)
             if self._connection.session.listener.security_protocol is SecurityProtocol.SSL:

@@ -37,13 +37,20 @@ BLOCKED_READ_S = 0.05
 
 
 class TlsOutput:
-    """The sending side of a TLS connection. `chunk` is a buffer that all connections share."""
+    """The sending side of a TLS connection. `chunk` is a buffer that all connections share.
+
+    `encrypts`: from the end of the handshake until the connection closes. Outside of that time
+    an SSLSocket of Python would send the bytes as they are.
+    """
 
     def __init__(self, sock: socket.socket, chunk: memoryview) -> None:
         self.socket = sock  # an SSLSocket once the handshake is complete
+        self.encrypts = False
         self._chunk = chunk
 
     def send(self, data: bytes | bytearray | memoryview, _flags: int = 0, /) -> int:
+        if not self.encrypts:
+            raise BrokenPipeError("TLS has ended")
         try:
             return self.socket.send(data)
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
@@ -128,6 +135,7 @@ class TlsTransport(asyncio.Transport):
     def begin_reading(self, sock: ssl.SSLSocket) -> None:
         """Pass what the client sends from now on to the protocol."""
         self._socket = sock
+        self.output.encrypts = True
         self._watch()
 
     # -- reading ----------------------------------------------------------------------------------
@@ -210,6 +218,7 @@ class TlsTransport(asyncio.Transport):
             return
         self._unwatch()
         self._is_closing = True
+        self.output.encrypts = False
         if not self._is_lent:
             self._loop.call_soon(self._report_loss)
 

@@ -86,12 +86,12 @@ class RecordWalks:
 
         Raises ApiError.
         """
-        if self._is_stopping:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker stops")
         self._check_waiting_bytes(len(batch), client)
         self._waiting_bytes[client] += len(batch)
         try:
             for lane in self._lanes:
+                if self._is_stopping:
+                    raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the broker stops")
                 ending = await lane.walk(walk, batch, client)
                 if not isinstance(ending, TooLong):
                     break

@@ -4,6 +4,7 @@ Kafka: ClientQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaMan
 """
 
 import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -38,9 +39,10 @@ class RateQuota:
         rate.record(amount, now_ms)
         return min(rate.throttle_ms(limit, now_ms), self._longest_ms)
 
-    def measured(self, now_ms: int) -> list[tuple[ShareKey, float]]:
-        """How much each client with a quota uses per second."""
-        return [(shared, rate.measure(now_ms)) for shared, rate in self._rates.items()]
+    def measured(self, timer_ms: Callable[[], int]) -> Iterator[tuple[ShareKey, float]]:
+        """How much each client with a quota uses per second. Others may be served in between."""
+        for shared, rate in self._rates.items():
+            yield shared, rate.measure(timer_ms())
 
     def largest_amount(self, client: Client) -> float:
         """The most that may be used at once, after a pause, without being throttled."""
@@ -75,17 +77,12 @@ class MutationQuota:
         bucket.take(count, limit, now_ms)
         return bucket.throttle_ms(limit, now_ms)
 
-    def permits(self, now_ms: int) -> list[tuple[ShareKey, float]]:
-        """How many permits are left to each client with a quota."""
-        limits = (
-            (shared, self.table.find(*shared)[1], bucket)
-            for shared, bucket in self._buckets.items()
-        )
-        return [
-            (shared, bucket.tokens(limit, now_ms))
-            for shared, limit, bucket in limits
-            if limit is not None
-        ]
+    def permits(self, timer_ms: Callable[[], int]) -> Iterator[tuple[ShareKey, float]]:
+        """How many permits are left to each client with a quota. As `measured`."""
+        for shared, bucket in self._buckets.items():
+            _, limit = self.table.find(*shared)
+            if limit is not None:
+                yield shared, bucket.tokens(limit, timer_ms())
 
 
 class ThrottledError(ApiError):

@@ -42,6 +42,7 @@ class QuotaTable:
             names = dict(entity)
             if names.keys() <= {USER, CLIENT_ID}:
                 self._limits[names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)] = value
+        # Whether entities name users, and client ids: with one kind of entity, as usual, no search.
         self._levels = {
             (user is not ABSENT, client_id is not ABSENT)
             for user, client_id in stepping(self._limits, step)

@@ -72,19 +72,22 @@ class Quotas:
     def refresh(self, step: Step = no_step) -> None:
         """Take over the quotas that the metadata has now, and keeps until this returns."""
         tables = {key: QuotaTable(self._stored.by_key(key, step), step) for key in self._by_key}
+        stored = self._stored.by_key(CONNECTION_CREATION_RATE, step)
         rates = {
             dict(entity).get(IP, ""): 0 if math.isnan(value) else int(value)  # as in Java
-            for entity, value in self._stored.by_key(CONNECTION_CREATION_RATE, step).items()
+            for entity, value in stepping(iter(stored.items()), step)
         }
         default_rate = rates.pop(None, None)
-        addresses = {host: self.addresses.of(host) for host in stepping(rates, step) if host}
+        by_address = {
+            address: rate
+            for host, rate in stepping(iter(rates.items()), step)
+            if host and (address := self.addresses.of(host)) is not None
+        }
         for key, quota in self._by_key.items():
             quota.table = tables[key]
         self.is_active = any(tables.values())
         self.default_connection_rate = default_rate
-        self.connection_rates = {
-            address: rates[host] for host, address in addresses.items() if address is not None
-        }
+        self.connection_rates = by_address
 
 
 def client_window(config: BrokerConfig) -> Window:

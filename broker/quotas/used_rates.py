@@ -5,7 +5,7 @@ may be a million, so they are not all checked at once: each new one has a few ot
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -30,9 +30,15 @@ class UsedRates(Generic[K, R]):
         self._by_key: dict[K, _Used[R]] = {}
         self._to_check: deque[K] = deque()
 
-    def items(self) -> list[tuple[K, R]]:
-        """What is limited and was used within the last hour, or is not yet forgotten."""
-        return [(key, used.rate) for key, used in self._by_key.items()]
+    def items(self) -> Iterator[tuple[K, R]]:
+        """What is limited and was used within the last hour, or is not yet forgotten.
+
+        Rates may be used, and forgotten, in between.
+        """
+        for key in list(self._by_key):
+            used = self._by_key.get(key)
+            if used is not None:
+                yield key, used.rate
 
     def of(self, key: K, create: Callable[[], R], now_ms: int) -> R:
         """The rate of a key, which is used now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from odradek.broker.broker import Broker
-from odradek.broker.http.logins import HttpLogins, host_of
+from odradek.broker.http.logins import HttpLogins
 from odradek.broker.http.messages import HttpError, HttpRequest
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.registry.schemas import TOPIC
@@ -28,7 +28,7 @@ class Access:
         if operation is None:
             return
         allows = self._broker.security.authorizer.allows
-        if not allows(principal, host_of(request), operation, ResourceType.TOPIC, TOPIC):
+        if not allows(principal, request.peer_host, operation, ResourceType.TOPIC, TOPIC):
             raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 f"{principal} may not {operation.name} the topic {TOPIC}",

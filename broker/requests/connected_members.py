@@ -65,6 +65,7 @@ class ConnectedMembers:
         return handle_and_note
 
     def _note(self, member: Member, session: Session) -> None:
+        """Note the connection of a member, which may have been on another one."""
         before = self._sessions.get(member)
         if before is session:
             return

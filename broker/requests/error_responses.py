@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.declaration import Field, ListOf, fields_of, present_fields
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message, Struct, WireType
@@ -41,9 +42,12 @@ def response_class(request: type[Message]) -> type[Message]:
     return cast("type[Message]", getattr(sys.modules[request.__module__], name))
 
 
-def error_response(request: Message, version: int, code: ErrorCode, text: str) -> Message:
+def error_response(
+    request: Message, version: int, code: ErrorCode, text: str, step: Step = no_step
+) -> Message:
     """The response of `version` with that error; `text` is its message where it has one."""
-    made = _ErrorResponse(version, code, text).struct(response_class(type(request)), request)
+    maker = _ErrorResponse(version, code, text, step)
+    made = maker.struct(response_class(type(request)), request)
     return cast("Message", made)
 
 
@@ -53,7 +57,7 @@ def partition_errors(source: Message, version: int, code: ErrorCode, text: str) 
     Where a topic has no partitions, the error is the topic's. The message as a whole has none.
     """
     response = response_class(type(source))
-    made = _ErrorResponse(version, code, text, is_deep=True).struct(response, source)
+    made = _ErrorResponse(version, code, text, no_step, is_deep=True).struct(response, source)
     return cast("Message", made)
 
 
@@ -90,16 +94,19 @@ async def _answered(context: RequestContext, request: Any, pending: Awaitable[An
 def _error_response(context: RequestContext, request: Message, error: ApiError) -> Message:
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
         raise error
-    return error_response(request, context.api_version, error.code, error.message)
+    return error_response(request, context.api_version, error.code, error.message, context.step)
 
 
 class _ErrorResponse:
     """`is_deep`: the error is put into the innermost items that are named and may have one."""
 
-    def __init__(self, version: int, code: ErrorCode, text: str, *, is_deep: bool = False) -> None:
+    def __init__(
+        self, version: int, code: ErrorCode, text: str, step: Step, *, is_deep: bool = False
+    ) -> None:
         self._version = version
         self._code = code
         self._text = text
+        self._step = step
         self._is_deep = is_deep
 
     def struct(self, declared: type[Struct], source: object, *, is_item: bool = False) -> Struct:
@@ -148,7 +155,7 @@ class _ErrorResponse:
             if isinstance(field.wire, ListOf)
         )
         named = next((items for items in lists if items), [])
-        return [self.struct(item, each, is_item=True) for each in named]
+        return [self.struct(item, each, is_item=True) for each in stepping(named, self._step)]
 
 
 def _is_name(field: Field) -> bool:

@@ -1,10 +1,10 @@
 """Retries requests whose coordinator write failed to sync.
 
 A coordinator answers from its state, which is ahead of the disk while an fsync runs
-(flush.messages). When the fsync fails, the log is offline and its groups, or transactional ids,
-have no coordinator. The request is then handled once more, so that the client gets the
-NOT_COORDINATOR that every later request gets. What the request changed in other logs has happened
-and stays.
+(flush.messages). When the fsync fails, the log is offline and its groups, transactional ids or
+share-partitions have no coordinator. The request is then handled once more, so that the client gets
+the NOT_COORDINATOR that every later request gets. What the request changed in other logs has
+happened and stays.
 
 Kafka: CoordinatorRuntime, whose append fails in this case, and which unloads the partition.
 """
@@ -12,16 +12,33 @@ Kafka: CoordinatorRuntime, whose append fails in this case, and which unloads th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
+from odradek.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
+from odradek.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
+from odradek.protocol.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+)
+from odradek.protocol.messages.write_share_group_state import WriteShareGroupStateRequest
 from odradek.protocol.schema import Message
 
 from .context import RequestContext
 from .error_responses import handle_or_refuse
 from .route import Handler
+from .share_state_requests import StateRequest
+
+SHARE_STATE_REQUESTS = (
+    DeleteShareGroupStateRequest,
+    InitializeShareGroupStateRequest,
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateSummaryRequest,
+    WriteShareGroupStateRequest,
+)
 
 
 async def retry_if_lost(
@@ -40,8 +57,11 @@ async def retry_if_lost(
         )
     group_id = getattr(request, "group_id", None)
     has_transactions = coordinators.transactions.shards.is_served
-    if (not group_id or is_served(group_id)) and all(
-        has_transactions(transactional_id) for transactional_id in _transactional_ids(request)
+    has_states = coordinators.share_states.shards.is_served
+    if (
+        (not group_id or is_served(group_id))
+        and all(map(has_transactions, _transactional_ids(request)))
+        and all(map(has_states, _share_partitions(context, request)))
     ):
         return response
     answer = handle_or_refuse(handle, context, request)
@@ -57,6 +77,15 @@ def _transactional_ids(request: Message) -> list[str]:
     else:
         named = [getattr(request, "transactional_id", None) or ""]
     return [transactional_id for transactional_id in named if transactional_id]
+
+
+def _share_partitions(context: RequestContext, request: Message) -> Iterator[str]:
+    """The share-partitions that a request to the share coordinator names."""
+    if isinstance(request, SHARE_STATE_REQUESTS):
+        named: StateRequest = request
+        for topic in context.sliced(named.topics):
+            for each in context.sliced(topic.partitions):
+                yield SharePartitionKey(named.group_id, topic.topic_id, each.partition).text
 
 
 def _retry_lost_deletions(

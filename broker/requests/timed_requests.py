@@ -9,7 +9,6 @@ The session of a timed request notes the version of the API: most requests do no
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
 from time import monotonic
 
@@ -45,19 +44,7 @@ def handle_timed(
     if result is None or isinstance(result, (Struct, bytearray)):
         counts.time(monotonic() - began)
         return result
-
-    if context.slices is not None:  # a task of its own would not run in slices
-        return _timed(counts, began, result)
-
-    def done(future: asyncio.Future[object]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            counts.unanswered += 1
-        else:
-            counts.time(monotonic() - began)
-
-    future = _started(context, result)
-    future.add_done_callback(done)
-    return future
+    return _timed(counts, began, result)
 
 
 async def _timed(counts: RequestTraffic, began: float, pending: Awaitable[object]) -> object:
@@ -69,10 +56,3 @@ async def _timed(counts: RequestTraffic, began: float, pending: Awaitable[object
         raise
     counts.time(monotonic() - began)
     return response
-
-
-def _started(context: RequestContext, pending: Awaitable[object]) -> asyncio.Future[object]:
-    """The work of a handler as a future. Quotas count the time that it works."""
-    if context.meter is not None:
-        pending = context.meter.timed(pending)
-    return asyncio.ensure_future(pending)

@@ -22,6 +22,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import starmap
+from math import isfinite
+
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 from .instances import ClientInstance, life_ms
 from .otlp import Attributes, Point
@@ -109,7 +112,7 @@ class ClientSeries:
             if self.count >= self._max_series:
                 return LeftOut.TOTAL_LIMIT
             self.count += 1
-        client.values[series] = point.value + (before or 0.0) * point.is_delta
+        client.values[series] = _sum(before or 0.0, point.value) if point.is_delta else point.value
         return None
 
     def remove_expired(self, now_ms: int) -> None:
@@ -118,13 +121,21 @@ class ClientSeries:
         for id_ in expired:
             self.count -= len(self._clients.pop(id_).values)
 
-    def by_name(self) -> Mapping[str, list[tuple[Labels, float]]]:
+    def by_name(self, step: Step = no_step) -> Mapping[str, list[tuple[Labels, float]]]:
         """The current values of all series, by name."""
         found: dict[str, list[tuple[Labels, float]]] = {}
-        for client in self._clients.values():
-            for (name, labels), value in client.values.items():
+        for client in stepping(self._clients.values(), step):
+            for (name, labels), value in stepping(client.values.items(), step):
                 found.setdefault(name, []).append((labels, value))
         return found
+
+
+def _sum(before: float, delta: float) -> float:
+    """The sum, if it is a number. Java's clients push NaN where they have measured nothing."""
+    total = before + delta
+    if isfinite(total):
+        return total
+    return before if isfinite(before) else delta
 
 
 def series_name(point: Point) -> str:

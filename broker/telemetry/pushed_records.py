@@ -24,7 +24,7 @@ from odradek.config.errors import invalid_value
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.compression import CompressionType
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -104,7 +104,10 @@ class PushedRecords:
         if self._topic not in self._topics:
             for error in (await self._topic_admin.create_automatically([self._topic])).values():
                 raise error
-        partition = partition_of(key, len(self._topics[self._topic].partitions))
+        topic = self._topics.get(self._topic)
+        if topic is None:  # it was deleted at once
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
+        partition = partition_of(key, len(topic.partitions))
         log = self._log_manager.get(self._topic, partition)
         if not log.is_prepared:
             await self._cold_reads.look_up(log.prepare_append)

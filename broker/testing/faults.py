@@ -220,6 +220,10 @@ def _end(ended: asyncio.Future[None]) -> None:
         ended.set_result(None)
 
 
+async def _result_of_shielded(served: asyncio.Future[Any]) -> Any:
+    return await asyncio.shield(served)
+
+
 class ChangedRequest:
     """A request, and what faults change of it. `wait` waits for so many milliseconds."""
 
@@ -267,7 +271,7 @@ class ChangedRequest:
         # As in Kafka, a request that waits to be served is served, also if its client is gone.
         served = asyncio.ensure_future(self._serve(handle))
         served.add_done_callback(lambda done: done.cancelled() or done.exception())
-        return asyncio.shield(served)
+        return _result_of_shielded(served)  # a coroutine, whose ApiError is answered
 
     async def _serve(self, handle: Handler) -> Any:
         cut = None if self._fault is None else self._fault.cut
@@ -292,7 +296,8 @@ class ChangedRequest:
         elif getattr(self._request, "acks", None) == 0:
             response = None
         else:
-            return error_response(self._request, self.context.api_version, code, TEXT)
+            version = self.context.api_version
+            return error_response(self._request, version, code, TEXT, self.context.step)
         if response is None:
             raise RefusedRequestError(TEXT)  # as a Produce that fails without a response
         return response

@@ -45,7 +45,7 @@ class GroupTurns(TurnQueue):
         self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__(loop, TURN_S, clock)
-        self._served = 0
+        self._served = 0  # since the queue last had a turn
 
     def has_room_for(self, connection: TurnTaker) -> bool:
         """Whether the connection may be served this turn. If not, `take_turn` is called later."""

@@ -49,7 +49,7 @@ def connections(call: Call, request: PageRequest) -> Connections:
     call.check_cluster()
     matching = [
         each
-        for each in call.sliced(call.observed.server.connections)
+        for each in call.sliced(call.observed.connections)
         if request.matches(_text_of(each.session))
     ]
     page = page_of(call, matching, lambda each: (each.opened_ms, str(each.session)), request)

@@ -208,7 +208,7 @@ def _counts(observed: Observed, open_transactions: int) -> Counts:
         groups=sum(
             len(shard.state.groups) for shard in broker.coordinators.groups.shards.serving()
         ),
-        connections=len(observed.server.connections),
+        connections=len(observed.connections),
         open_transactions=open_transactions,
     )
 

@@ -42,3 +42,15 @@ class Exchange(Protocol):
 
 
 NewExchange = Callable[[], Exchange]
+
+# A name in a message (RFC 5802, saslname): without NUL; comma and equals sign are escaped.
+NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+
+
+def check_authorization_id(wanted: str | None, user: str) -> None:
+    """Refuse a client that wants to act as another user. Raises SaslAuthenticationError."""
+    if wanted and wanted != user:
+        raise SaslAuthenticationError(
+            "Authentication failed: Client requested an authorization id that is different from"
+            " username"
+        )

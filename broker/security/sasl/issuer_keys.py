@@ -132,7 +132,7 @@ class KeysAtUrl:
         self._thread.start()
 
     def _fetch_patiently(self) -> None:
-        delay_ms, waited_ms = self._source.retry_ms, 0
+        delay_ms, waited_ms = max(self._source.retry_ms, 1), 0  # any number may be configured
         while True:
             try:
                 self.keys = self._fetch()

@@ -12,15 +12,14 @@ Kafka: OAuthBearerSaslServer, OAuthBearerClientInitialResponse.
 import re
 from typing import Protocol
 
-from .exchange import Login, SaslAuthenticationError, SaslError, Step
+from .exchange import NAME, Login, SaslAuthenticationError, SaslError, Step
 from .unsecured_tokens import InvalidTokenError
 
 # A response is parsed on the event loop, 100 ns a byte, before anybody is logged in.
 MAX_RESPONSE_BYTES = 64 << 10
-_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _VALUE = r"[\x21-\x7e \t\r\n]+"
 _INITIAL_RESPONSE = re.compile(
-    f"n,(?:a=(?P<authzid>{_NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+={_VALUE}\x01)*)\x01"
+    f"n,(?:a=(?P<authzid>{NAME}))?,\x01(?P<pairs>(?:[A-Za-z]+={_VALUE}\x01)*)\x01"
 )
 _AUTH = re.compile(r"(?P<scheme>[A-Za-z0-9_]+)[ ]+(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 _ERROR_SEEN = b"\x01"

@@ -8,7 +8,7 @@ Kafka: PlainSaslServer, PlainServerCallbackHandler.
 import hmac
 from collections.abc import Mapping
 
-from .exchange import Login, SaslAuthenticationError, Step
+from .exchange import Login, SaslAuthenticationError, Step, check_authorization_id
 
 USER_PREFIX = "user_"
 
@@ -16,7 +16,7 @@ USER_PREFIX = "user_"
 def passwords_of(options: Mapping[str, str]) -> dict[str, bytes]:
     """The users' passwords, from the options of the login module."""
     return {
-        name.removeprefix(USER_PREFIX): _encoded(password)
+        name.removeprefix(USER_PREFIX): encoded(password)
         for name, password in options.items()
         if name.startswith(USER_PREFIX)
     }
@@ -42,15 +42,12 @@ class PlainExchange:
             raise SaslAuthenticationError("Authentication failed: password not specified")
         # An unknown user takes the same time as a known one.
         expected = self._passwords.get(user, b"")
-        if not hmac.compare_digest(_encoded(password), expected):
+        if not hmac.compare_digest(encoded(password), expected):
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
-        if authorization_id not in ("", user):
-            raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from"
-                " username"
-            )
+        check_authorization_id(authorization_id, user)
         return Step(b"", Login(user))
 
 
-def _encoded(text: str) -> bytes:
+def encoded(text: str) -> bytes:
+    """A password as it is compared."""
     return text.encode("utf-8", "surrogatepass")

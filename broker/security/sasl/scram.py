@@ -24,20 +24,18 @@ from typing import NamedTuple
 
 from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salt_of
 
-from .exchange import Login, SaslAuthenticationError, SaslError, Step
+from .exchange import NAME, Login, SaslError, Step, check_authorization_id
 from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
 
 # A message is matched on the event loop, 100 ns a byte, before anybody is logged in.
 MAX_MESSAGE_BYTES = 16 << 10
-_SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]"  # all except NUL, comma and equals sign
 _VALUE = r"[\x01-\x2b\x2d-\x7f]+"
-_NAME = f"(?:{_SAFE}|=2C|=3D)+"
 _NONCE = r"[\x21-\x2b\x2d-\x7e]+"
 _BASE64 = "(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS = f"(?:,[A-Za-z]+={_VALUE})*"
 _CLIENT_FIRST = re.compile(
-    f"n,(?:a=(?P<authzid>{_NAME}))?,"
-    f"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))"
+    f"n,(?:a=(?P<authzid>{NAME}))?,"
+    f"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))"
 )
 _CLIENT_FINAL = re.compile(
     f"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
@@ -98,11 +96,7 @@ class ScramExchange:
         found = self._credential_of(self._mechanism, name, by_token)
         # It is made for every name, so that an unknown one takes the same time as a known one.
         unknown = self._unknown.credential_of(self._mechanism, name, by_token)
-        if match["authzid"] not in (None, name):
-            raise SaslAuthenticationError(
-                "Authentication failed: Client requested an authorization id that is different from"
-                " username"
-            )
+        check_authorization_id(match["authzid"], name)
         if found is not None and found.iterations < MIN_ITERATIONS:
             raise SaslError(
                 f"Iterations {found.iterations} is less than the minimum {MIN_ITERATIONS}"

@@ -112,7 +112,7 @@ def _as_file(data: bytes) -> Iterator[Path]:
 
     A system without such files gets one that only this user can read, for a moment.
     """
-    if not hasattr(os, "memfd_create"):
+    if not hasattr(os, "memfd_create") or not Path("/proc/self/fd").exists():
         with tempfile.NamedTemporaryFile() as file:
             file.write(data)
             file.flush()

@@ -171,13 +171,12 @@ def utc_of(now_ms: int) -> datetime:
 
 
 def host_names(certificate: x509.Certificate) -> list[str]:
-    """The DNS names of a certificate, in lower case; else its common name."""
-    try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except x509.ExtensionNotFound:
+    """The DNS names of a certificate, in lower case; else its common name. Raises ConfigError."""
+    found = _alternative_name(certificate)
+    if found is None:
         names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         return [str(each.value).lower() for each in names]
-    return [name.lower() for name in found.value.get_values_for_type(x509.DNSName)]
+    return [name.lower() for name in found.get_values_for_type(x509.DNSName)]
 
 
 def _client_auth(listener: Listener, settings: ListenerSettings) -> str:
@@ -227,8 +226,16 @@ def _is_same_subject(name: str, other: str) -> bool:
 
 
 def _alternative_names(certificate: x509.Certificate) -> frozenset[str]:
+    found = _alternative_name(certificate) or ()
+    return frozenset(f"{type(each).__name__}:{each.value}" for each in found)
+
+
+def _alternative_name(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
+    """The extension with the certificate's other names, if it has one. Raises ConfigError."""
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        return certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
-        return frozenset()
-    return frozenset(f"{type(each).__name__}:{each.value}" for each in found.value)
+        return None
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        subject = _subject(certificate)
+        raise ConfigError(f"the extensions of the certificate of {subject}: {error}") from None

@@ -77,6 +77,10 @@ def _parse(rules: str, text: str) -> _Rule | None:
         pattern = re.compile(_NAMED_GROUP.sub(r"(?P<\1>", match[2]))
     except re.error as error:
         raise invalid_value(KEY, rules, f"the pattern {match[2]} is invalid: {error}") from None
+    for reference in _REFERENCE.finditer(match[3]):
+        if reference[4] is not None and reference[4] not in pattern.groupindex:
+            # Kafka starts, and refuses each client that the rule applies to.
+            raise invalid_value(KEY, rules, f"the pattern {match[2]} has no group {reference[4]}")
     return _Rule(pattern, match[3], match[4])
 
 

@@ -4,9 +4,11 @@ import asyncio
 import socket
 import threading
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from odradek.broker.lifecycle import running
 from odradek.broker.lifecycle.running import open_broker, start_broker
 from odradek.broker.network.listeners import ListenError, bind_ports, bind_registry
 from odradek.config.broker_config import BrokerConfig
@@ -57,3 +59,35 @@ async def test_a_port_that_is_lost_after_its_binding_ends_the_start_and_leaves_n
 
     again = await start_broker(config)
     await again.stop()
+
+
+async def test_a_server_that_cannot_be_made_ends_the_start_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(tmp_path / "data")
+    before = counts()
+
+    def fail(*_: object) -> NoReturn:
+        raise OSError("there are no descriptors left")
+
+    monkeypatch.setattr(running, "Server", fail)
+    with pytest.raises(OSError, match="descriptors"):
+        await start_broker(config)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    assert counts() == before
+
+
+async def test_topics_that_cannot_be_created_end_the_start_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(tmp_path / "data")
+    before = counts()
+
+    async def fail(_: object) -> NoReturn:
+        raise OSError("the disk has failed")
+
+    monkeypatch.setattr(running, "create_topics_at_start", fail)
+    with pytest.raises(OSError, match="disk"):
+        await start_broker(config)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+    assert counts() == before

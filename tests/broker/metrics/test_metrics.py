@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.broker.metrics.catalogue import CATALOGUE
 from odradek.broker.metrics.reference import reference
-from odradek.broker.metrics.rendering import SAMPLES_PER_SLICE
+from odradek.broker.metrics.rendering import SAMPLES_PER_PART
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -263,13 +263,13 @@ def test_every_metric_of_the_catalogue_is_there_with_its_labels(observed: Broker
 
 
 def test_a_metric_of_several_slices_has_one_header_and_all_series(observed: BrokerProcess) -> None:
-    create_topic(observed.bootstrap, "wide", SAMPLES_PER_SLICE + 1)
+    create_topic(observed.bootstrap, "wide", SAMPLES_PER_PART + 1)
     _, text = get(http_port(observed), "/metrics")
     assert text.count("# TYPE kafka_log_log_size gauge\n") == 1
     series = re.findall(
         r'^kafka_log_log_size\{partition="(\d+)",topic="wide"\} ', text, re.MULTILINE
     )
-    assert sorted(map(int, series)) == list(range(SAMPLES_PER_SLICE + 1))
+    assert sorted(map(int, series)) == list(range(SAMPLES_PER_PART + 1))
 
 
 def test_the_broker_is_healthy_and_ready(observed: BrokerProcess) -> None:

@@ -326,6 +326,29 @@ async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
     assert received + await asyncio.wait_for(rest, 5) == wanted
 
 
+async def test_a_request_that_fails_late_closes_the_connection_after_the_answers_before_it(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    data = os.urandom(60_000)
+    server.answers[b"large"] = FakeAnswer(data)
+    server.answers[b"slow"] = FakeAnswer(pending=pending)
+    client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    client.send(b"hello")
+    assert await client.receive() == b"hello"
+    connection = server.connections[0]
+    connection._sender._output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
+    transport: Any = client.writer.transport
+    transport.pause_reading()
+    client.send(b"large", b"slow")
+    await until(lambda: connection.is_unread and connection._waiting is not None)
+    pending.set_exception(RefusedRequestError("it is refused"))
+    await until(lambda: connection._waiting is None)
+    transport.resume_reading()
+    assert await client.receive() == data
+    assert await client.ended()
+
+
 def done(result: bytes) -> asyncio.Future[bytes]:
     future = asyncio.get_running_loop().create_future()
     future.set_result(result)

@@ -11,6 +11,7 @@ from types import FrameType
 import pytest
 
 from odradek.broker.processes.child_process import WALK_COMMAND
+from odradek.broker.processes.messages import TooLong
 from odradek.broker.processes.record_walks import RecordWalks
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -361,6 +362,23 @@ async def test_batches_that_wait_have_a_limit_in_memory() -> None:
         with pytest.raises(ApiError) as caught:
             await each
         assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_a_walk_does_not_enter_the_second_lane_while_the_broker_stops() -> None:
+    walks = RecordWalks(lambda: None)
+
+    async def too_long(*_: object) -> TooLong:
+        walks.release_all()
+        return TooLong("it takes long")
+
+    async def wait_for_ever(*_: object) -> None:
+        raise AssertionError("nobody releases it")
+
+    for lane, walk in zip(walks._lanes, (too_long, wait_for_ever), strict=True):
+        lane.walk = walk  # type: ignore[method-assign,assignment] # no process is started
+    with pytest.raises(ApiError) as caught:
+        await walks.run(CONVERT, b"v", "a")
+    assert caught.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 async def test_clients_take_turns() -> None:

@@ -279,7 +279,7 @@ async def test_what_others_do_before_an_answer_is_encoded_is_not_charged(
             await served.broker.own_appends.append("t", 0, bytearray(BATCH))
             assert fetched(await served.answer(client, FetchResponse, FETCH_VERSION))
         working.cancel()
-        per_cent = sum(used for _, used in quotas.request.measured(now_ms))
+        per_cent = sum(used for _, used in quotas.request.measured(lambda: now_ms))
         assert per_cent / 100 * WINDOW_S == ENCODING_S
 
 

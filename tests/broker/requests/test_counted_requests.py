@@ -14,6 +14,7 @@ from odradek.broker.requests.dispatch import Dispatcher
 from odradek.coordinator.metadata.topics import Topics
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import NotSmallError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import FetchPartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.records.cluster_metadata import TopicRecord
@@ -44,6 +45,13 @@ class Rig:
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer
+
+    async def answer(self) -> HeartbeatResponse:
+        """Serve a request whose response is still to come."""
+        session: Any = SimpleNamespace(guard=None, api_versions=None)
+        answer: Any = self._dispatcher.dispatch(session, FRAME)
+        response: HeartbeatResponse = await answer.pending
+        return response
 
     def send(self, *, now_ms: int = NOW_MS, times: int = 1) -> None:
         """Serve requests that arrive at `now_ms`."""
@@ -90,6 +98,15 @@ def test_a_request_that_fails_is_counted_without_a_time() -> None:
     rig = Rig(OSError("the handler's own"))
     with pytest.raises(OSError, match="the handler's own"):
         rig.send()
+    assert (rig.counts.answered.count, rig.counts.unanswered) == (0, 1)
+
+
+async def test_an_error_of_a_timed_handler_that_had_to_wait_is_answered() -> None:
+    async def fails_later() -> HeartbeatResponse:
+        raise ApiError(ErrorCode.INVALID_RECORD, "it was read")
+
+    rig = Rig(fails_later())
+    assert (await rig.answer()).error_code == ErrorCode.INVALID_RECORD
     assert (rig.counts.answered.count, rig.counts.unanswered) == (0, 1)
 
 

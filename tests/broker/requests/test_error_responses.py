@@ -9,6 +9,8 @@ from odradek.broker.requests.dispatch import request_class
 from odradek.broker.requests.error_responses import error_response, response_class
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsTopic
+from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Message
 from tests.support.java_program import java_answers
 from tests.support.messages import sample, versions_of
@@ -68,6 +70,14 @@ def test_every_version_of_every_api_can_fail() -> None:
         made = error_response(request, version, CODE, "because")
         read = response_class(type(request)).decode(made.encode(version), version)
         assert CODE in errors_in(read), f"{key.name} v{version}: {read}"
+
+
+def test_a_long_response_is_made_in_steps() -> None:
+    steps: list[None] = []
+    topics = [DeleteTopicsTopic(name=f"t{number}", topic_id=ZERO_UUID) for number in range(500)]
+    request = DeleteTopicsRequest(topics=topics, timeout_ms=1)
+    error_response(request, 6, CODE, "because", lambda: steps.append(None))
+    assert len(steps) == 500
 
 
 @pytest.mark.java

@@ -17,6 +17,7 @@ from odradek.broker.handlers import HANDLERS, join_group
 from odradek.broker.requests.context import RequestContext
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
@@ -34,6 +35,12 @@ from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStatePartition,
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeShareGroupStateTopic,
+)
 from odradek.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -63,11 +70,12 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
 from tests.support.faulty_files import FaultyFiles, below
 
 PARTITIONS = 6
+SHARED = 20
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 
 
@@ -201,6 +209,31 @@ class Rig:
         code: int = answer.coordinators[0].error_code
         return code
 
+    async def create_shared(self) -> bytes:
+        """A topic for share groups; its id."""
+        broker = self._served.broker
+        await broker.admin.topics.create([NewTopic(name="shared", partition_count=SHARED)])
+        return broker.metadata.topics["shared"].id
+
+    async def write_share_state(self, topic_id: bytes) -> dict[str, int]:
+        """Initialize the state of a share-partition in each directory."""
+        log_of = self._served.broker.log_manager.get
+        places: dict[str, int] = {}
+        for partition in range(SHARED):
+            text = SharePartitionKey(self.well, topic_id, partition).text
+            log = log_of(SHARE_GROUP_STATE_TOPIC, partition_of(text, PARTITIONS))
+            is_hurt = log.directory.is_relative_to(self._failing)
+            places["hurt" if is_hurt else "well"] = partition
+        partitions = [
+            InitializeShareGroupStatePartition(partition=each, state_epoch=1, start_offset=0)
+            for each in places.values()
+        ]
+        topic = InitializeShareGroupStateTopic(topic_id=topic_id, partitions=partitions)
+        request = InitializeShareGroupStateRequest(group_id=self.well, topics=[topic])
+        answer = await self.ask(request, InitializeShareGroupStateResponse, 0)
+        codes = {each.partition: each.error_code for each in answer.results[0].partitions}
+        return {place: codes[partition] for place, partition in places.items()}
+
 
 @asynccontextmanager
 async def broken_rig(tmp_path: Path) -> AsyncIterator[Rig]:
@@ -208,13 +241,15 @@ async def broken_rig(tmp_path: Path) -> AsyncIterator[Rig]:
     settings = {
         "log_flush_interval_messages": "1",
         "offsets_topic_num_partitions": str(PARTITIONS),
+        "share_coordinator_state_topic_num_partitions": str(PARTITIONS),
         "group_initial_rebalance_delay_ms": "0",
         "log_index_interval_bytes": "0",
     }
     directories = [tmp_path / "a", tmp_path / "b"]  # the metadata log is in the first
     async with broker_in_loop(directories, files, **settings) as served:
         await served.broker.admin.topics.create([NewTopic(name="t")])
-        await served.broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+        for name in (CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC):
+            await served.broker.admin.topics.ensure_internal_topic(name)
         yield Rig(served, files, directories[1])
         files.heal()
 
@@ -293,6 +328,15 @@ async def test_a_deletion_of_groups_in_both_directories(rig: Rig) -> None:
     rig.fail()
     reply = await rig.delete(rig.hurt, rig.well)
     assert reply == {rig.hurt: NOT_COORDINATOR, rig.well: ErrorCode.NONE}
+
+
+async def test_the_state_of_share_groups_in_both_directories(rig: Rig) -> None:
+    topic_id = await rig.create_shared()
+    rig.fail()
+    assert await rig.write_share_state(topic_id) == {
+        "hurt": NOT_COORDINATOR,
+        "well": ErrorCode.NONE,
+    }
 
 
 async def test_from_then_on_the_group_has_no_coordinator(rig: Rig) -> None:

@@ -317,11 +317,12 @@ def test_a_missing_key_is_fetched_once_a_minute(issuer: Issuer) -> None:
     assert issuer.asked.acquire(timeout=5)
 
 
+@pytest.mark.parametrize("retry_ms", [-1, 0, 1])
 def test_a_fetch_that_fails_is_repeated_and_the_keys_stay(
-    issuer: Issuer, caplog: pytest.LogCaptureFixture
+    issuer: Issuer, caplog: pytest.LogCaptureFixture, retry_ms: int
 ) -> None:
     now_ms = 0
-    keys = KeysAtUrl(KeySource(issuer.url, 60_000, 1, 4), lambda: now_ms, wait=True)
+    keys = KeysAtUrl(KeySource(issuer.url, 60_000, retry_ms, 4), lambda: now_ms, wait=True)
     issuer.broken = True
     now_ms = 60_000
     keys.refresh_if_due()

@@ -1,5 +1,6 @@
 """What clients have pushed becomes series, with limits."""
 
+import math
 import tracemalloc
 from collections.abc import AsyncIterator
 
@@ -64,6 +65,22 @@ async def test_deltas_are_added_and_other_values_replaced(telemetry: Telemetry) 
     assert values(telemetry, "org_apache_kafka_consumer_lag") == [2.0]
     await push(telemetry, instance, counter(SENT, 5, CUMULATIVE))
     assert values(telemetry, "org_apache_kafka_producer_sent_total") == [5.0]
+
+
+@pytest.mark.parametrize("no_number", [math.nan, math.inf])
+async def test_a_value_that_is_no_number_is_gone_with_the_next_one(
+    telemetry: Telemetry, no_number: float
+) -> None:
+    instance = telemetry.subscribe()
+    await push(telemetry, instance, counter(SENT, 5, DELTA), gauge(LAG, 2.0))
+    await push(telemetry, instance, counter(SENT, no_number, DELTA), gauge(LAG, no_number))
+    assert values(telemetry, "org_apache_kafka_producer_sent_total") == [5.0]
+    assert values(telemetry, "org_apache_kafka_consumer_lag") == [
+        pytest.approx(no_number, nan_ok=True)
+    ]
+    await push(telemetry, instance, counter(SENT, 5, DELTA), gauge(LAG, 2.0))
+    assert values(telemetry, "org_apache_kafka_producer_sent_total") == [10.0]
+    assert values(telemetry, "org_apache_kafka_consumer_lag") == [2.0]
 
 
 @pytest.mark.parametrize(

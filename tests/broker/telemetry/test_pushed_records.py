@@ -14,6 +14,7 @@ from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.protocol.compression import CompressionType
+from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest
 from odradek.protocol.primitives import ZERO_UUID
 from tests.support.otlp import gauge, metrics_data
@@ -116,6 +117,17 @@ async def test_a_topic_that_was_deleted_is_created_again(rig: Rig, tmp_path: Pat
         await rig.broker.admin.topics.delete([TopicRef(topic.name)])
     await rig.push()
     assert rig.ends == [1]
+
+
+async def test_a_topic_that_is_deleted_as_soon_as_it_is_created_is_an_error_in_the_log(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def create_automatically(_: object) -> dict[str, ApiError]:
+        return {}
+
+    monkeypatch.setattr(rig.broker.admin.topics, "create_automatically", create_automatically)
+    await rig.push()
+    assert rig.dropped_count == 1
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "a/b", "."])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from odradek.broker.testing import Broker, BrokerError, Fault
+from tests.support.metrics import Series
 
 TOPIC = "orders"
 # Long enough on any machine; a client that waits for something waits until then.
@@ -446,3 +448,18 @@ def test_a_paused_node_is_noticed_when_the_clock_is_moved(cluster: Broker) -> No
     assert cluster.partition(TOPIC, 0).leader == leader
     cluster.advance(timedelta(seconds=9))  # broker.session.timeout.ms
     assert cluster.partition(TOPIC, 0).leader != leader
+
+
+def test_connections_to_all_nodes_are_counted() -> None:
+    with Broker(nodes=2, console=True) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.list_topics(timeout=PATIENCE_S)
+        with urllib.request.urlopen(f"{broker.console_url}/metrics") as answer:
+            series = Series(answer.read().decode())
+        log = broker.log_file.read_text()
+    open_now = series.value("kafka_server_socket_server_metrics_connection_count")
+    assert (
+        0 < open_now <= series.value("kafka_server_socket_server_metrics_connection_creation_total")
+    )
+    for node, address in enumerate(broker.bootstrap_servers.split(","), 1):
+        assert f"node {node}: PLAINTEXT listens on {address}" in log

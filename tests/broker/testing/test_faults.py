@@ -13,6 +13,10 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import TopicAuthorizationFailedError
 
 from odradek.broker.testing import ApiKey, Broker, BrokerError, ErrorCode, Fault, FaultEvent
+from odradek.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
@@ -270,6 +274,15 @@ def test_a_request_is_served_late_although_its_client_is_gone(broker: Broker) ->
         client.send(client.frame_of(produce_request(b"late"), PRODUCE_VERSION))
         script.wait(2, within=LIMIT_MS)
     assert broker.wait_for_records("orders", 2, within=LIMIT_MS)[1].value == b"late"
+
+
+def test_a_request_that_waits_before_it_is_refused_gets_the_error(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.inject(Fault(api=ApiKey.ALTER_SHARE_GROUP_OFFSETS, delay_before_ms=1))
+    request = AlterShareGroupOffsetsRequest(group_id="", topics=[])
+    answer = client.ask(request, AlterShareGroupOffsetsResponse, 0)
+    assert answer.error_code == ErrorCode.INVALID_GROUP_ID
 
 
 def test_delays_add_up_and_the_first_error_counts(broker: Broker, client: WireClient) -> None:

@@ -5,14 +5,17 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import ExtensionOID
 
 from odradek.broker.security.tls.cipher_suites import TLS_1_3, CipherSuites, parse_cipher_suites
 from odradek.broker.security.tls.contexts import make_context
-from odradek.broker.security.tls.listener_tls import ListenerTls
+from odradek.broker.security.tls.listener_tls import ListenerTls, host_names
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener, SecurityProtocol
-from tests.support.certificates import TlsFiles
+from tests.support.certificates import Authority, TlsFiles, named, new_key
 
 # Suites of TLS 1.2 that Java 17 enables by default and OpenSSL has, for ECDSA and RSA keys.
 JAVA_SUITES = [
@@ -121,3 +124,23 @@ def test_a_sasl_listener_asks_for_certificates_only_by_its_own_setting(
     assert "ssl.client.auth has no effect on A" in caplog.text
     own = make(files, sasl, a__ssl_client_auth="requested")
     assert own.context.verify_mode is ssl.CERT_OPTIONAL
+
+
+@pytest.mark.parametrize("extension", ["3004a3023000", "30"])
+def test_names_of_a_kind_that_cannot_be_read_are_refused_by_name(extension: str) -> None:
+    """An X.400 address, and half of a list."""
+    key = new_key()
+    certificate = (
+        Authority()
+        ._builder(named("broker"), key, days=1)
+        .issuer_name(named("broker"))
+        .add_extension(
+            x509.UnrecognizedExtension(
+                ExtensionOID.SUBJECT_ALTERNATIVE_NAME, bytes.fromhex(extension)
+            ),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    with pytest.raises(ConfigError, match="the extensions of the certificate of CN=broker"):
+        host_names(certificate)

@@ -38,13 +38,13 @@ class SlowTls:
         self.may_go_on = threading.Event()
         self.may_go_on.set()
         self.checked = 0
-        self.refusal: str | None = None
+        self.refusal: Exception | None = None
 
     def check(self, sock: ssl.SSLSocket) -> Principal:
         self.checked += 1
         self.may_go_on.wait()
         if self.refusal is not None:
-            raise RefusedClientError(self.refusal)
+            raise self.refusal
         return Principal("User", "ann")
 
 
@@ -190,7 +190,17 @@ async def test_a_client_that_is_closed_while_a_thread_works_for_it_is_forgotten(
 async def test_a_client_that_may_not_connect_is_refused_with_the_reason(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rig.tls.refusal = "nobody knows it"
+    rig.tls.refusal = RefusedClientError("nobody knows it")
     client = await rig.open()
     assert await asyncio.to_thread(client.recv, 1) == b""
     assert "TLS handshake failed: nobody knows it" in caplog.text
+
+
+async def test_a_client_is_closed_at_once_if_its_check_fails_inside_the_broker(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig.tls.refusal = IndexError("no such group")
+    client = await rig.open()
+    assert await asyncio.to_thread(client.recv, 1) == b""
+    assert not rig.handshakes._unfinished
+    assert "no such group" in caplog.text

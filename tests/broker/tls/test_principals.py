@@ -131,7 +131,7 @@ def test_a_name_without_a_rule_has_no_user() -> None:
         PrincipalMapping("RULE:^O=.*$/x/").user_name("CN=ann")
 
 
-@pytest.mark.parametrize("rules", BAD_RULES)
+@pytest.mark.parametrize("rules", [*BAD_RULES, "RULE:^CN=(?<who>.*)$/${nobody}/"])
 def test_bad_rules_are_refused(rules: str) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.principal\.mapping\.rules"):
         PrincipalMapping(rules)

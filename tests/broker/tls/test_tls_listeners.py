@@ -29,6 +29,8 @@ KIB, MIB = 1 << 10, 1 << 20
 HALF_OPEN = by_length(300, 10_000)
 CIPHER = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
 HELLO_HEAD = bytes.fromhex("16030100c8010000c40303")
+TLS_RECORDS = (20, 21, 22, 23)  # RFC 8446, 5.1
+CUT_ANSWERS = 20
 API_VERSIONS = ApiVersionsRequest(client_software_name="t", client_software_version="1")
 
 
@@ -206,6 +208,38 @@ def test_a_consumer_that_does_not_read_costs_no_memory_and_gets_all_at_last(
         size = len(fetched(client.read_answer(FetchResponse, FETCH_VERSION)))
         assert size > count * MIB
         client.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [TLS_1_2, TLS_1_3])
+def test_an_answer_that_is_cut_by_the_end_of_tls_leaves_no_byte_in_the_clear(
+    broker: TlsBroker, version: ssl.TLSVersion
+) -> None:
+    topic = f"cut-{version.name}"
+    create_topic(broker.process.bootstrap, topic)
+    with broker.client() as producer:
+        for number in range(8):
+            produce(producer, topic, batch_of(MIB, number))
+    fetch = fetch_request(topic, 0, 0, 64 * MIB)
+    for _ in range(CUT_ANSWERS):  # the end comes at another place of the answer each time
+        client = broker.client("SSL", broker.context(version))
+        client.send(client.frame_of(fetch, FETCH_VERSION))
+        assert isinstance(client.socket, ssl.SSLSocket)
+        with contextlib.suppress(ssl.SSLError):  # it has not read the answer
+            client.socket.setblocking(False)
+            client.socket.unwrap()
+        with socket.socket(fileno=client.socket.detach()) as beneath:
+            beneath.settimeout(LIMIT_SECONDS)
+            wire = bytearray()
+            with contextlib.suppress(ConnectionError):
+                while received := beneath.recv(MIB):
+                    wire += received
+        position = 0
+        while position < len(wire):
+            kind, high, low, *size = wire[position : position + 5]
+            assert kind in TLS_RECORDS, f"no TLS record after {position} of {len(wire)} bytes"
+            assert (high, low) == (3, 3)
+            position += 5 + int.from_bytes(bytes(size))
 
 
 def select_readable(sock: socket.socket) -> bool:

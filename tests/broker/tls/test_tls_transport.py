@@ -1,0 +1,78 @@
+"""The end of a TLS connection: nothing leaves the socket that is not encrypted."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.network.tls_transport import CHUNK_BYTES, TlsTransport
+from tests.support.certificates import TlsFiles
+
+SECRET = b"records of a topic" * 1000
+
+
+class Ends(asyncio.BufferedProtocol):
+    """A connection that only notes its end."""
+
+    def __init__(self) -> None:
+        self.has_ended = asyncio.Event()
+        self.room = memoryview(bytearray(1024))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.room
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.has_ended.set()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[ssl.SSLSocket, ssl.SSLSocket]]:
+    """The broker's and the client's side of a connection whose handshake is complete."""
+    files = TlsFiles(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(files.server_pem)
+    context.num_tickets = 0
+    trusting = ssl.create_default_context(cafile=str(files.ca))
+    listening = socket.create_server(("127.0.0.1", 0))
+    client = socket.create_connection(listening.getsockname())
+    accepted, _ = listening.accept()
+    listening.close()
+    accepted.setblocking(False)
+    client.setblocking(False)
+    served = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+    asking = trusting.wrap_socket(
+        client, server_hostname="localhost", do_handshake_on_connect=False
+    )
+    with served, asking:
+        while asking.version() is None or served.version() is None:
+            for side in (asking, served):
+                with suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+        yield served, asking
+
+
+async def test_nothing_is_sent_once_the_client_has_ended_its_tls(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket],
+) -> None:
+    served, asking = pair
+    ends = Ends()
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, ends, memoryview(bytearray(CHUNK_BYTES))
+    )
+    with pytest.raises(BrokenPipeError):
+        transport.output.send(SECRET)  # before the handshake is known to be complete
+    transport.begin_reading(served)
+    assert transport.output.send(SECRET)
+    with suppress(ssl.SSLError):  # it has not read the answer
+        asking.unwrap()
+    await ends.has_ended.wait()
+    with pytest.raises(BrokenPipeError):
+        transport.output.send(SECRET)
+    with socket.socket(fileno=asking.detach()) as beneath:
+        received = beneath.recv(len(SECRET) * 2)
+    assert received
+    assert SECRET[:100] not in received
