@@ -293,10 +293,13 @@ class ShareRead:
         wanted = AcquireCall(
             call.member_id, max_records, call.batch_size, call.has_record_limit, until_ms
         )
+        start_offset = partition.start_offset
         acquired = acquire(partition, wanted, led.limits(), read.offset, fetched)
         if acquired:
             self._shares.locked(led.key, until_ms)
             acquired = without_aborted(partition, acquired, fetched, read.aborted)
+        if partition.start_offset > start_offset:
+            led.notify()  # others may be in flight now
         if not acquired:
             return [], b""
         first, last = acquired[0].first_offset, acquired[-1].last_offset

@@ -134,6 +134,14 @@ class SharePartition:
         else:
             self._gap_start = self._gap_end = NO_OFFSET
 
+    def pass_gap(self, first_offset: int, end_offset: int) -> None:
+        """The log has no records from `first_offset` on before `end_offset`."""
+        if self.has_gaps:
+            self.close_gap_before(max(self._gap_start, end_offset))
+        if first_offset <= self.start_offset:
+            end_offset = min(end_offset, self.batches.first.first_offset)
+            self.start_offset = max(self.start_offset, end_offset)
+
     # -- the start offset --------------------------------------------------------------------------
 
     def move_start(self) -> bool:
@@ -158,7 +166,7 @@ class SharePartition:
             assert following is not None, "the last batch is not done"
             self.start_offset = max(self.start_offset, following.first_offset)
             if self.has_gaps:
-                self.start_offset = min(self._gap_start, self.start_offset)
+                self.start_offset = min(max(self._gap_start, last_done + 1), self.start_offset)
             self.batches.remove_before(batch.first_offset + 1)
         else:
             self.start_offset = max(self.start_offset, last_done + 1)
@@ -176,9 +184,12 @@ class SharePartition:
     def _done_from_start(self) -> tuple[int, int]:
         """The last of the records that are done without a break, and how many of them count."""
         last_done, count = NO_OFFSET, 0
+        gap_start = self._gap_start
         for batch in self.batches:
-            if self.has_gaps and batch.last_offset >= self._gap_start:
-                break
+            if self.has_gaps:
+                if batch.first_offset > gap_start:
+                    break
+                gap_start = max(batch.last_offset + 1, gap_start)
             for first, last, state in batch.states():
                 if not state.state.is_terminal:
                     return last_done, count
