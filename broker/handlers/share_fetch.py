@@ -206,7 +206,7 @@ class Fetch:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             has_record_limit=request.share_acquire_mode == RECORD_LIMIT,
         )
 

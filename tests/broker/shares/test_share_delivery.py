@@ -63,6 +63,17 @@ def test_a_record_whose_lock_has_ended_goes_to_another_member(
     assert acknowledged(quick.acknowledge((0, 0, [ACCEPT]))) == [0]
 
 
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_size_that_is_not_positive_is_one(
+    open_queue: Callable[..., Queue], size: int
+) -> None:
+    queue = open_queue()
+    member = queue.member("one")
+    queue.broker.produce("orders", b"tea")
+    queue.broker.produce("orders", b"coffee")
+    assert acquired(member.fetch(0, batch_size=size)) == [(0, 0, 1), (1, 1, 1)]
+
+
 def test_of_a_partition_that_a_request_names_again_the_last_entry_counts(
     open_queue: Callable[..., Queue],
 ) -> None:
