@@ -104,6 +104,21 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     assert answers[TOPIC_ID, 0].acquired_records
 
 
+def test_a_fault_in_opening_a_share_partition_is_the_error_of_that_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+    rig.acquire("m", 0)
+    rig.overrides["share.auto.offset.reset"] = "by_duration:a while"
+    answers = rig.first_fetch("m", 0, 1)
+    assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert f"{rig.key(1).text} is not opened" in caplog.text
+    put(rig.logs[0], b"coffee")
+    assert rig.first_fetch("m", 0, 1)[TOPIC_ID, 0].acquired_records
+
+
 def test_share_partitions_that_a_fetch_opens_are_read_one_by_one(tmp_path: Path) -> None:
     """As by Kafka, which answers while the states of others are read. Clients count on it."""
     rig = ShareRig(tmp_path, partitions=3)
