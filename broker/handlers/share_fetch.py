@@ -54,8 +54,10 @@ RECORD_LIMIT = 1
 def handle(
     context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
-    size = context.broker.coordinators.shares.sessions.size_of(request.group_id, request.member_id)
-    if context.slices is None and size > MAX_SMALL_ITEMS:
+    shares, member_of = context.broker.coordinators.shares, (request.group_id, request.member_id)
+    if context.slices is None and (
+        shares.sessions.size_of(*member_of) > MAX_SMALL_ITEMS or shares.is_releasing(*member_of)
+    ):
         raise NotSmallError
     check_small(context, request.group_id, request.topics)
     is_renewal = context.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
