@@ -153,10 +153,14 @@ class Coordinators:
 
     def groups_deleted(self, group_ids: Collection[str]) -> None:
         """Forget what is known about deleted groups."""
-        for shares in (self.shares, *self._shares_of_nodes):
-            shares.groups_deleted(group_ids)
+        self.share_states_changed(group_ids)
         for group_id in group_ids:
             self.queues.forget(group_id)
+
+    def share_states_changed(self, group_ids: Collection[str]) -> None:
+        """Have the stored states of share groups read again, because they have a new life."""
+        for shares in (self.shares, *self._shares_of_nodes):
+            shares.close_groups(group_ids)
 
     def release_all(self) -> None:
         """Answer the requests that wait, because the broker stops."""

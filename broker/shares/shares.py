@@ -151,8 +151,8 @@ class Shares:
         for key in [key for key in self._led if key.topic_id in topic_ids]:
             self._close(key)
 
-    def groups_deleted(self, group_ids: Container[str]) -> None:
-        """Close the share-partitions of groups that have been deleted."""
+    def close_groups(self, group_ids: Container[str]) -> None:
+        """Close the share-partitions of groups whose stored states are deleted or created again."""
         for key in [key for key in self._led if key.group_id in group_ids]:
             self._close(key)
 

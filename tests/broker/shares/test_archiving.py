@@ -167,9 +167,9 @@ async def test_nothing_is_written_for_a_share_partition_that_was_closed(
 def test_share_partitions_of_a_deleted_group_are_closed(tmp_path: Path) -> None:
     rig = ShareRig(tmp_path)
     led = rig.shares.open(rig.key())
-    rig.shares.groups_deleted({"another"})
+    rig.shares.close_groups({"another"})
     assert rig.shares.is_open(led)
-    rig.shares.groups_deleted({led.key.group_id})
+    rig.shares.close_groups({led.key.group_id})
     assert not rig.shares.is_open(led)
 
 
