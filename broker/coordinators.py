@@ -12,7 +12,7 @@ from odradek.broker.common.clock import Clock
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.shares.dead_letter_queues import DeadLetterQueues
 from odradek.broker.shares.shares import Shares
-from odradek.broker.shares.waiting import WaitingRead
+from odradek.broker.shares.waiting import Delay, WaitingRead
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
 from odradek.broker.startup.coordinators import (
     create_group_coordinator,
@@ -103,7 +103,7 @@ class Coordinators:
         )
         self.shares = self._create_shares(find_log=find_log)
         self._shares_of_nodes: list[Shares] = []  # of a played cluster
-        self.waiting_share_fetches: set[WaitingRead] = set()
+        self.waiting_share_fetches: set[WaitingRead | Delay] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.logs = CoordinatorLogs(
             [self.groups, self.transactions, self.share_states], log_manager, metadata.topics

@@ -8,7 +8,6 @@ v2 has an exact limit of records (KIP-1206), and can renew locks instead of fetc
 A request of many partitions, also of a session, is served in slices. It changes a copy of its
 session's partitions, which takes their place in the turn in which the epoch is counted."""
 
-import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 
@@ -35,7 +34,7 @@ from odradek.broker.shares.share_read import (
     answered_partition,
     partition_with_error,
 )
-from odradek.broker.shares.waiting import WaitingRead
+from odradek.broker.shares.waiting import Delay, WaitingRead
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -69,13 +68,26 @@ def handle(
     except ApiError as error:
         refused = ShareFetchResponse(error_code=error.code, error_message=error.message)
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            return asyncio.sleep(request.max_wait_ms / 1000, refused)
+            return answer_later(context, request.max_wait_ms, refused)
         return refused
     acknowledged: Acknowledged = {}
     if has_acknowledgements(context, request):
         acknowledged = acknowledge_all(context, member, request.topics, is_renewal=is_renewal)
     fetch = Fetch(context, request, member, session, acknowledged)
     return fetch.respond({}) if is_renewal else fetch.run()
+
+
+async def answer_later(
+    context: RequestContext, delay_ms: int, refused: ShareFetchResponse
+) -> ShareFetchResponse:
+    """Answer a member that would ask again at once when it would have got an empty answer."""
+    delay = Delay()
+    context.broker.coordinators.waiting_share_fetches.add(delay)
+    try:
+        await delay.wait(delay_ms)
+    finally:
+        context.broker.coordinators.waiting_share_fetches.discard(delay)
+    return refused
 
 
 def check_renewal(request: ShareFetchRequest) -> None:
