@@ -162,6 +162,11 @@ class Coordinators:
         for shares in (self.shares, *self._shares_of_nodes):
             shares.close_groups(group_ids)
 
+    async def finish_archiving(self) -> None:
+        """Wait for what is being written to dead-letter queues, because the broker stops."""
+        all_shares = (self.shares, *self._shares_of_nodes)
+        await asyncio.gather(*(shares.finish_archiving() for shares in all_shares))
+
     def release_all(self) -> None:
         """Answer the requests that wait, because the broker stops."""
         for waiting in tuple(self.waiting_share_fetches):
