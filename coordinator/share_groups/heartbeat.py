@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment, Assignor
+from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
@@ -101,7 +102,7 @@ def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
 
 def check_member_id(member_id: str | None) -> str:
     """Return a member id that is not empty and not too long. Raises ApiError INVALID_REQUEST."""
-    if not member_id or len(member_id) > MAX_MEMBER_ID_UNITS:
+    if not member_id or utf16_units(member_id) > MAX_MEMBER_ID_UNITS:
         raise invalid_request(f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters")
     return member_id
 
