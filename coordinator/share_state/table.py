@@ -23,7 +23,7 @@ from odradek.protocol.records.share_group_state import (
     ShareUpdateValue,
 )
 
-from .batches import NO_OFFSET, combined
+from .batches import NO_OFFSET, with_new
 from .share_partition_key import SharePartitionKey
 from .state import (
     UNKNOWN_COUNT,
@@ -196,7 +196,7 @@ class ShareStateTable:
             leader_epoch=leader_epoch,
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            batches=combined(state.batches, write.batches, write.start_offset),
+            batches=with_new(state.batches, write.batches, write.start_offset),
             created_ms=now_ms,
             written_ms=now_ms,
         )
