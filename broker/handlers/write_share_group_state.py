@@ -53,7 +53,9 @@ def write(
         delivery_complete_count=partition.delivery_complete_count,
         batches=batches,
     )
-    context.broker.coordinators.share_states.write(key, state, context.now_ms)
+    write_state = context.broker.coordinators.share_states.write
+    if not write_state(key, state, context.now_ms, context.step):
+        write_state(key, state, context.now_ms)  # the state has changed in a step
     return WriteShareGroupStatePartitionResult(partition=key.partition)
 
 
