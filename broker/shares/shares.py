@@ -69,13 +69,12 @@ class Shares:
         states: ShareCoordinator,
         configs: ShareGroupConfigs,
         find_log: Callable[[bytes, int], PartitionLog],
-        slices: SliceRunner | None = None,
-        queues: DeadLetterQueues | None = None,
+        slices: SliceRunner,
+        queues: DeadLetterQueues,
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError.
 
         `after_arrivals` calls its argument when the requests that have arrived are served.
-        `queues` need `slices`.
         """
         self.sessions = ShareSessions(configs.broker.max_share_sessions)
         self.configs = configs
@@ -90,10 +89,7 @@ class Shares:
         self._led: dict[SharePartitionKey, LedPartition] = {}
         self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)
-        self._archiving: Archiving | None = None
-        if queues is not None:
-            assert slices is not None, "records are written to queues in slices"
-            self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
+        self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
 
     # -- share-partitions --------------------------------------------------------------------------
 
@@ -113,9 +109,7 @@ class Shares:
         log = self._find_log(key.topic_id, key.partition)
         opened = LedPartition(key, log, self._states, self.configs, self._clock().wall_ms)
         self._led[key] = opened
-        if self._archiving is not None:
-            left = unfinished(opened.partition, opened.max_delivery_count)
-            self._archiving.add(opened, left)
+        self._archiving.add(opened, unfinished(opened.partition, opened.max_delivery_count))
         return opened
 
     def is_open(self, led: LedPartition) -> bool:
@@ -158,15 +152,13 @@ class Shares:
 
     async def finish_archiving(self) -> None:
         """Wait for what is being written to queues, because the broker stops."""
-        if self._archiving is not None:
-            await self._archiving.finish()
+        await self._archiving.finish()
 
     def close(self) -> None:
         """Close all, because the broker stops."""
         for task in self._tasks:
             task.cancel()
-        if self._archiving is not None:
-            self._archiving.close()
+        self._archiving.close()
         self.alarm.cancel()
         self._led.clear()
 
@@ -190,11 +182,11 @@ class Shares:
         Where many records are in flight, this is done in slices.
         """
         led = self._led[key]
-        if self._slices is None or led.partition.in_flight_count <= MAX_IN_FLIGHT_AT_ONCE:
+        if led.partition.in_flight_count <= MAX_IN_FLIGHT_AT_ONCE:
             return self._end_locks(led, now, no_step)
         self._keys_to_end.append(key)
         if len(self._keys_to_end) == 1:
-            self._run_in_slices(self._slices, self._end_locks_later)
+            self._run_in_slices(self._end_locks_later)
         return None
 
     def _end_locks_later(self, step: Step) -> None:
@@ -218,11 +210,11 @@ class Shares:
         self._store_and_apply(led, expired, step)
         return next_lock_end_ms(led.partition) if self.is_open(led) else None
 
-    def _run_in_slices(self, runner: SliceRunner, work: Callable[[Step], None]) -> None:
+    def _run_in_slices(self, work: Callable[[Step], None]) -> None:
         async def in_slices(slices: Slices) -> None:
             work(slices.step)
 
-        task = runner.run(in_slices)
+        task = self._slices.run(in_slices)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -256,12 +248,10 @@ class Shares:
         """Apply changes, and write the records that they give up to the group's queue."""
         if changes.apply():
             led.notify()
-        if self._archiving is not None:
-            self._archiving.add(led, changes.dead_letters)
+        self._archiving.add(led, changes.dead_letters)
 
     def _rules(self, led: LedPartition) -> DeliveryRules:
-        archiving, group_id = self._archiving, led.key.group_id
-        has_queue = archiving is not None and archiving.queues.has(group_id)
+        has_queue = self._archiving.queues.has(led.key.group_id)
         return DeliveryRules(led.max_delivery_count, has_queue)
 
     # -- acknowledgements --------------------------------------------------------------------------
@@ -363,10 +353,10 @@ class Shares:
             if closes_groups:
                 self._close_unused(step)
 
-        if self._slices is None or self._are_few(sessions):
+        if self._are_few(sessions):
             release_all(no_step)
         else:
-            self._run_in_slices(self._slices, release_all)
+            self._run_in_slices(release_all)
 
     def _are_few(self, sessions: Sequence[ShareSession]) -> bool:
         """Whether these sessions can end in one turn."""
@@ -424,8 +414,7 @@ class Shares:
                 led = self._led.get(key)
                 if led is None:  # closed in a step
                     continue
-                is_busy = self._archiving is not None and self._archiving.is_busy(led)
-                if key.group_id not in groups and not is_busy:
+                if key.group_id not in groups and not self._archiving.is_busy(led):
                     self._close(key)
 
     def disconnected(self, connection: Session) -> None:
