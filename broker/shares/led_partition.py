@@ -40,7 +40,9 @@ STATE_ERRORS = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-# After these errors the stored state is read again, because it has a new life or none.
+# After these errors of clients the stored state is read again: it has a new life, or its group or
+# topic is gone. A missing state is not among them (INVALID_REQUEST of the share coordinator).
+# Kafka: SharePartitionManager.fencedSharePartitionHandler.
 STALE_STATE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -47,6 +47,7 @@ from odradek.coordinator.share_groups.start_offsets import (
     complete_deletion,
 )
 from odradek.coordinator.share_groups.state_partitions import StatePartitions
+from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_share_group_offsets import (
@@ -72,7 +73,6 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
-NO_START_OFFSET = -1
 # At most this many states are created in one turn of the loop: each takes 60 us.
 STATES_PER_TURN = 20
 # At most this many groups are asked for deleted topics in one turn.
@@ -205,7 +205,7 @@ class ShareGroupService:
         now_ms = self._clock().wall_ms
         errors = {}
         for topic_id, partition in partitions:
-            offset = wanted.start_offsets.get((topic_id, partition), NO_START_OFFSET)
+            offset = wanted.start_offsets.get((topic_id, partition), NO_OFFSET)
             key = SharePartitionKey(wanted.group_id, topic_id, partition)
             try:
                 self._states.initialize(key, wanted.epoch, offset, now_ms)

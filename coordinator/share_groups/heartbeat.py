@@ -291,7 +291,8 @@ class ShareHeartbeats:
             return None
         state = group.state_partitions.with_initializing(new)
         draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
-        # Partitions that were added to a topic are read from their beginning.
+        # Partitions that were added to a topic are read from their beginning. As in Kafka, so are
+        # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
         return Initialization(group.group_id, draft.epoch, new, starts)
@@ -307,9 +308,7 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
 
     A member that sends the previous epoch may have missed the response with its new one.
     """
-    if epoch in (JOINING_EPOCH, member.member_epoch):
-        return
-    if epoch > member.member_epoch or epoch != member.previous_member_epoch:
+    if epoch not in (JOINING_EPOCH, member.member_epoch, member.previous_member_epoch):
         raise ApiError(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}: "

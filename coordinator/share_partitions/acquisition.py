@@ -194,6 +194,7 @@ class _Acquisition:
         acquired: list[Acquired] = []
         count = 0
         for first, last, state in batch.states_in(self._base_offset, last_offset):
+            # Equal, as in Kafka: a throttled limit may be set when the count has passed it already.
             if last_delivery or count in (limit, throttled_limit):
                 break
             if state.state is not RecordState.AVAILABLE:

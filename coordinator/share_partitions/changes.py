@@ -88,6 +88,7 @@ class Changes:
         self._partition = partition
         partition.version += 1
         self._version = partition.version
+        # By id, because runs with equal fields are different ones.
         self._settled: dict[int, tuple[InFlight, RecordState]] = {}
         self._changed: dict[int, Batch] = {}
         self._renewed: list[tuple[InFlight, int]] = []

@@ -46,7 +46,7 @@ class SharePartition:
         self.complete_count = 0
         """How many records from the start offset on are done."""
         self.may_have_available = False
-        """Whether a record in flight may be available; else the next one to fetch is the end's."""
+        """Whether a record in flight may be available. If none is, the next to fetch is new."""
         self.version = 0
         """Grows when a decision begins, and with each change that is made without one."""
         self._gap_start = NO_OFFSET

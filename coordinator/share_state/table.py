@@ -82,6 +82,7 @@ class ShareStateTable:
         self._raise_epoch(self._leader_epochs, key, value.leader_epoch)
         self._raise_epoch(self._state_epochs, key, value.state_epoch)
         self.states[key] = of_snapshot(value)
+        # As in Kafka, a snapshot for another reason does not begin the count again.
         if self._update_counts.get(key, 0) >= self._updates_per_snapshot:
             self._update_counts[key] = 0
         self._snapshot_offsets[key] = offset
@@ -212,7 +213,10 @@ class ShareStateTable:
 
     @property
     def are_all_cold(self) -> bool:
-        """Whether all states have cold snapshots already, so that nothing is gained by others."""
+        """Whether the newest snapshots of all states are cold ones: nothing is gained by others.
+
+        A cold snapshot keeps the time at which the state was created.
+        """
         return all(state.created_ms != state.written_ms for state in self.states.values())
 
     def cold_snapshot(
