@@ -180,7 +180,7 @@ class ShareRead:
     def _open(self, key: SharePartitionKey) -> LedPartition:
         led = self._shares.find(key)
         if led is None:
-            led = self._shares.open(key)
+            led = self._shares.open(key, self.step)
             self._opened.add(led)
         return led
 

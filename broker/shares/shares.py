@@ -100,14 +100,18 @@ class Shares:
         is_current = led is not None and led.log is log and led.leader_epoch == log.leader_epoch
         return led if is_current else None
 
-    def open(self, key: SharePartitionKey) -> LedPartition:
+    def open(self, key: SharePartitionKey, step: Step = no_step) -> LedPartition:
         """Return a share-partition; its stored state is read at first. Raises as LedPartition."""
-        led = self.find(key)
-        if led is not None:
-            return led
-        self._close(key)
-        log = self._find_log(key.topic_id, key.partition)
-        opened = LedPartition(key, log, self._states, self.configs, self._clock().wall_ms)
+        for each_step in (step, no_step):
+            led = self.find(key)
+            if led is not None:
+                return led
+            self._close(key)
+            log = self._find_log(key.topic_id, key.partition)
+            now_ms = self._clock().wall_ms
+            opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
+            if key not in self._led and opened.is_as_stored:  # else something came in a step
+                break
         self._led[key] = opened
         self._archiving.add(opened, unfinished(opened.partition, opened.max_delivery_count))
         return opened
@@ -120,6 +124,15 @@ class Shares:
         """The number of records in flight; 0 if the share-partition is not open."""
         led = self._led.get(key)
         return 0 if led is None else led.partition.in_flight_count
+
+    def batches_to_open(self, key: SharePartitionKey) -> int:
+        """How many stored batches are read when the share-partition is opened; 0 if it is open."""
+        if key in self._led:
+            return 0
+        try:
+            return len(self._states.read_summary(key).batches)
+        except ApiError:  # it cannot be opened
+            return 0
 
     def _close(self, key: SharePartitionKey) -> None:
         led = self._led.pop(key, None)

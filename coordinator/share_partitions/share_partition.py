@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.state import ShareState
 
@@ -34,7 +35,7 @@ class InvalidShareStateError(Exception):
 class SharePartition:
     """One partition of one share group, as its leader sees it."""
 
-    def __init__(self, state: ShareState, start_offset: int) -> None:
+    def __init__(self, state: ShareState, start_offset: int, step: Step = no_step) -> None:
         """`start_offset` is that of the state, or where the group begins if the state has none.
 
         Raises InvalidShareStateError.
@@ -51,12 +52,12 @@ class SharePartition:
         """Grows when a decision begins, and with each change that is made without one."""
         self._gap_start = NO_OFFSET
         self._gap_end = NO_OFFSET
-        self._restore(state)
+        self._restore(state, step)
 
-    def _restore(self, state: ShareState) -> None:
+    def _restore(self, state: ShareState, step: Step) -> None:
         before = self.start_offset - 1
         gap_start = NO_OFFSET
-        for stored in state.batches:
+        for stored in stepping(state.batches, step):
             first, last = stored.first_offset, stored.last_offset
             if first <= before or last < first:
                 raise InvalidShareStateError(f"batch {first} to {last} follows offset {before}")

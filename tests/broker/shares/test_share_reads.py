@@ -244,6 +244,36 @@ def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) ->
     assert {one.next_fetch_offset() for one in partitions} == {1}, "it keeps what it has"
 
 
+def test_a_state_with_many_batches_is_read_in_steps(tmp_path: Path) -> None:
+    """It may have a new life after a step, or the share-partition may be open then."""
+    stored = [DeliveryBatch(first, first, 1, first % 2 * 2) for first in range(100)]
+    steps = 0
+
+    def store_at_a_step() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == len(stored) // 2:
+            change(rig)
+
+    def begin_new_life(rig: ShareRig) -> None:
+        rig.states.initialize(state_epoch=2, start=7)
+
+    def open_it(rig: ShareRig) -> None:
+        opened.append(rig.shares.open(rig.key()))
+
+    opened: list[object] = []
+    for change in (begin_new_life, open_it):
+        rig, steps = ShareRig(tmp_path / change.__name__, partitions=1), 0
+        rig.states.write(*stored, start=0)
+        assert rig.shares.batches_to_open(rig.key()) == len(stored)
+        led = rig.shares.open(rig.key(), store_at_a_step)
+        assert rig.shares.is_open(led)
+        assert rig.shares.batches_to_open(rig.key()) == 0
+        assert steps >= len(stored) // 2
+        assert opened in ([], [led])
+        assert led.partition.start_offset == (0 if opened else 7)
+
+
 def acquires_again(root: Path, at_step: int) -> bool:
     """A member acquires again at a step of its session's end. Returns whether there was that step.
 
