@@ -4,8 +4,8 @@ A share-partition is opened by the first ShareFetch of it, and closed when the g
 left, when its log is deleted or goes offline, or when its stored state has a new life. What is not
 stored, the locks, is lost then: the records are delivered again.
 
-The session of a member with many partitions ends in slices. The member may open another one
-meanwhile, and must not lose what it acquires in that: it opens it after the last slice.
+The session of a member with many partitions or records ends in slices. The member may open another
+one meanwhile, and must not lose what it acquires in that: it opens it after the last slice.
 
 Kafka: SharePartitionManager, SharePartitionCache.
 """
@@ -413,10 +413,12 @@ class Shares:
             assert led is not None
             return release(led.partition, key.member_id, self._rules(led), each_step)
 
-        if led is not None:
-            self._store_and_apply(led, released, step, is_left)
-        if is_left():
-            places.pop()
+        try:
+            if led is not None:
+                self._store_and_apply(led, released, step, is_left)
+        finally:  # after a fault in odradek, the locks end as those of others
+            if is_left():
+                places.pop()
 
     def _close_unused(self, step: Step) -> None:
         """Close the share-partitions of groups without sessions."""
