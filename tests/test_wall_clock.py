@@ -56,7 +56,7 @@ REASONS = {
         broker/producing/quick_produce.py: append_partition append_single check_all
         broker/shares/dead_letter_queues.py: _record
         broker/maintenance/own_appends.py: append
-        broker/registry/schema_log.py: _append
+        broker/registry/schema_log.py: append
         broker/shares/shares.py: _store open
         broker/telemetry/pushed_records.py: _record write
         coordinator/groups/classic_group_service.py: _commit join leave
