@@ -12,7 +12,7 @@ from odradek.broker.common.clock import Clock
 from odradek.broker.disk.log_sync import LogSync
 from odradek.broker.shares.dead_letter_queues import DeadLetterQueues
 from odradek.broker.shares.shares import Shares
-from odradek.broker.shares.waiting import WaitingRead
+from odradek.broker.shares.waiting import Delay, WaitingRead
 from odradek.broker.startup.coordinator_logs import CoordinatorLogs
 from odradek.broker.startup.coordinators import (
     create_group_coordinator,
@@ -103,7 +103,7 @@ class Coordinators:
         )
         self.shares = self._create_shares(find_log=find_log)
         self._shares_of_nodes: list[Shares] = []  # of a played cluster
-        self.waiting_share_fetches: set[WaitingRead] = set()
+        self.waiting_share_fetches: set[WaitingRead | Delay] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.logs = CoordinatorLogs(
             [self.groups, self.transactions, self.share_states], log_manager, metadata.topics
@@ -153,10 +153,19 @@ class Coordinators:
 
     def groups_deleted(self, group_ids: Collection[str]) -> None:
         """Forget what is known about deleted groups."""
-        for shares in (self.shares, *self._shares_of_nodes):
-            shares.groups_deleted(group_ids)
+        self.share_states_changed(group_ids)
         for group_id in group_ids:
             self.queues.forget(group_id)
+
+    def share_states_changed(self, group_ids: Collection[str]) -> None:
+        """Have the stored states of share groups read again, because they have a new life."""
+        for shares in (self.shares, *self._shares_of_nodes):
+            shares.close_groups(group_ids)
+
+    async def finish_archiving(self) -> None:
+        """Wait for what is being written to dead-letter queues, because the broker stops."""
+        all_shares = (self.shares, *self._shares_of_nodes)
+        await asyncio.gather(*(shares.finish_archiving() for shares in all_shares))
 
     def release_all(self) -> None:
         """Answer the requests that wait, because the broker stops."""

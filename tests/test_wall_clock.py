@@ -56,8 +56,8 @@ REASONS = {
         broker/producing/quick_produce.py: append_partition append_single check_all
         broker/shares/dead_letter_queues.py: _record
         broker/maintenance/own_appends.py: append
-        broker/registry/schema_log.py: _append
-        broker/shares/shares.py: _store _store_and_apply open
+        broker/registry/schema_log.py: append
+        broker/shares/shares.py: _store open
         broker/telemetry/pushed_records.py: _record write
         coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance

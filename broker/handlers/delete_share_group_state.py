@@ -7,7 +7,6 @@ from functools import partial
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_state_requests import results_of
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.delete_share_group_state import (
     DeleteShareGroupStatePartition,
     DeleteShareGroupStatePartitionResult,
@@ -25,10 +24,8 @@ def handle(
             context,
             request,
             serve=partial(delete, context),
-            refuse=partition_with_error,
-            of_topic=lambda topic_id, results: DeleteShareGroupStateTopicResult(
-                topic_id=topic_id, partitions=results
-            ),
+            refused=DeleteShareGroupStatePartitionResult,
+            of_topic=DeleteShareGroupStateTopicResult,
         )
     )
 
@@ -38,11 +35,3 @@ def delete(
 ) -> DeleteShareGroupStatePartitionResult:
     context.broker.coordinators.share_states.delete(key, context.now_ms)
     return DeleteShareGroupStatePartitionResult(partition=key.partition)
-
-
-def partition_with_error(partition: int, error: ApiError) -> DeleteShareGroupStatePartitionResult:
-    return DeleteShareGroupStatePartitionResult(
-        partition=partition,
-        error_code=error.code,
-        error_message=error.message,
-    )

@@ -10,6 +10,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_requests import check_enabled
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.describe_share_group_offsets import (
@@ -23,7 +24,6 @@ from odradek.protocol.messages.describe_share_group_offsets import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 
-NO_OFFSET = -1
 NO_LAG = -1
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_state_requests import results_of
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.initialize_share_group_state import (
     InitializeShareGroupStatePartition,
     InitializeShareGroupStatePartitionResult,
@@ -26,10 +25,8 @@ def handle(
             context,
             request,
             serve=partial(initialize, context),
-            refuse=partition_with_error,
-            of_topic=lambda topic_id, results: InitializeShareGroupStateTopicResult(
-                topic_id=topic_id, partitions=results
-            ),
+            refused=InitializeShareGroupStatePartitionResult,
+            of_topic=InitializeShareGroupStateTopicResult,
         )
     )
 
@@ -41,13 +38,3 @@ def initialize(
         key, partition.state_epoch, partition.start_offset, context.now_ms
     )
     return InitializeShareGroupStatePartitionResult(partition=key.partition)
-
-
-def partition_with_error(
-    partition: int, error: ApiError
-) -> InitializeShareGroupStatePartitionResult:
-    return InitializeShareGroupStatePartitionResult(
-        partition=partition,
-        error_code=error.code,
-        error_message=error.message,
-    )

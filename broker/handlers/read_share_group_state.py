@@ -8,7 +8,6 @@ from functools import partial
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_state_requests import results_of
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.read_share_group_state import (
     ReadShareGroupStateBatch,
     ReadShareGroupStatePartition,
@@ -27,10 +26,10 @@ def handle(
             context,
             request,
             serve=partial(read, context),
-            refuse=partition_with_error,
-            of_topic=lambda topic_id, results: ReadShareGroupStateTopicResult(
-                topic_id=topic_id, partitions=results
+            refused=partial(
+                ReadShareGroupStatePartitionResult, state_epoch=0, start_offset=0, state_batches=[]
             ),
+            of_topic=ReadShareGroupStateTopicResult,
         )
     )
 
@@ -52,17 +51,6 @@ def read(
                 delivery_state=batch.delivery_state,
                 delivery_count=batch.delivery_count,
             )
-            for batch in state.batches
+            for batch in context.sliced(state.batches)
         ],
-    )
-
-
-def partition_with_error(partition: int, error: ApiError) -> ReadShareGroupStatePartitionResult:
-    return ReadShareGroupStatePartitionResult(
-        partition=partition,
-        error_code=error.code,
-        error_message=error.message,
-        state_epoch=0,
-        start_offset=0,
-        state_batches=[],
     )

@@ -9,7 +9,6 @@ from functools import partial
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.share_state_requests import results_of
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryPartition,
     ReadShareGroupStateSummaryPartitionResult,
@@ -27,10 +26,13 @@ def handle(
             context,
             request,
             serve=partial(read, context),
-            refuse=partition_with_error,
-            of_topic=lambda topic_id, results: ReadShareGroupStateSummaryTopicResult(
-                topic_id=topic_id, partitions=results
+            refused=partial(
+                ReadShareGroupStateSummaryPartitionResult,
+                state_epoch=0,
+                leader_epoch=0,
+                start_offset=0,
             ),
+            of_topic=ReadShareGroupStateSummaryTopicResult,
         )
     )
 
@@ -45,17 +47,4 @@ def read(
         leader_epoch=state.leader_epoch,
         start_offset=state.start_offset,
         delivery_complete_count=state.delivery_complete_count,
-    )
-
-
-def partition_with_error(
-    partition: int, error: ApiError
-) -> ReadShareGroupStateSummaryPartitionResult:
-    return ReadShareGroupStateSummaryPartitionResult(
-        partition=partition,
-        error_code=error.code,
-        error_message=error.message,
-        state_epoch=0,
-        leader_epoch=0,
-        start_offset=0,
     )

@@ -8,7 +8,6 @@ v2 has an exact limit of records (KIP-1206), and can renew locks instead of fetc
 A request of many partitions, also of a session, is served in slices. It changes a copy of its
 session's partitions, which takes their place in the turn in which the epoch is counted."""
 
-import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 
@@ -35,7 +34,7 @@ from odradek.broker.shares.share_read import (
     answered_partition,
     partition_with_error,
 )
-from odradek.broker.shares.waiting import WaitingRead
+from odradek.broker.shares.waiting import Delay, WaitingRead
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -54,8 +53,10 @@ RECORD_LIMIT = 1
 def handle(
     context: RequestContext, request: ShareFetchRequest
 ) -> ShareFetchResponse | Awaitable[ShareFetchResponse]:
-    size = context.broker.coordinators.shares.sessions.size_of(request.group_id, request.member_id)
-    if context.slices is None and size > MAX_SMALL_ITEMS:
+    shares, member_of = context.broker.coordinators.shares, (request.group_id, request.member_id)
+    if context.slices is None and (
+        shares.sessions.size_of(*member_of) > MAX_SMALL_ITEMS or shares.is_releasing(*member_of)
+    ):
         raise NotSmallError
     check_small(context, request.group_id, request.topics)
     is_renewal = context.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
@@ -67,13 +68,26 @@ def handle(
     except ApiError as error:
         refused = ShareFetchResponse(error_code=error.code, error_message=error.message)
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
-            return asyncio.sleep(request.max_wait_ms / 1000, refused)
+            return answer_later(context, request.max_wait_ms, refused)
         return refused
     acknowledged: Acknowledged = {}
     if has_acknowledgements(context, request):
         acknowledged = acknowledge_all(context, member, request.topics, is_renewal=is_renewal)
     fetch = Fetch(context, request, member, session, acknowledged)
     return fetch.respond({}) if is_renewal else fetch.run()
+
+
+async def answer_later(
+    context: RequestContext, delay_ms: int, refused: ShareFetchResponse
+) -> ShareFetchResponse:
+    """Answer a member that would ask again at once when it would have got an empty answer."""
+    delay = Delay()
+    context.broker.coordinators.waiting_share_fetches.add(delay)
+    try:
+        await delay.wait(delay_ms)
+    finally:
+        context.broker.coordinators.waiting_share_fetches.discard(delay)
+    return refused
 
 
 def check_renewal(request: ShareFetchRequest) -> None:
@@ -206,7 +220,7 @@ class Fetch:
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             max_records=request.max_records,
-            batch_size=request.batch_size,
+            batch_size=max(request.batch_size, 1),
             has_record_limit=request.share_acquire_mode == RECORD_LIMIT,
         )
 

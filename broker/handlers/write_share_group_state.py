@@ -11,7 +11,6 @@ from odradek.broker.requests.share_state_requests import results_of
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.coordinator.share_state.state import StateWrite
-from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.write_share_group_state import (
     WriteShareGroupStatePartition,
     WriteShareGroupStatePartitionResult,
@@ -29,10 +28,8 @@ def handle(
             context,
             request,
             serve=partial(write, context),
-            refuse=partition_with_error,
-            of_topic=lambda topic_id, results: WriteShareGroupStateTopicResult(
-                topic_id=topic_id, partitions=results
-            ),
+            refused=WriteShareGroupStatePartitionResult,
+            of_topic=WriteShareGroupStateTopicResult,
         )
     )
 
@@ -53,13 +50,7 @@ def write(
         delivery_complete_count=partition.delivery_complete_count,
         batches=batches,
     )
-    context.broker.coordinators.share_states.write(key, state, context.now_ms)
+    write_state = context.broker.coordinators.share_states.write
+    if not write_state(key, state, context.now_ms, context.step):
+        write_state(key, state, context.now_ms)  # the state has changed in a step
     return WriteShareGroupStatePartitionResult(partition=key.partition)
-
-
-def partition_with_error(partition: int, error: ApiError) -> WriteShareGroupStatePartitionResult:
-    return WriteShareGroupStatePartitionResult(
-        partition=partition,
-        error_code=error.code,
-        error_message=error.message,
-    )

@@ -201,7 +201,7 @@ class RunningBroker:
         self._server.finish()
         if self.cluster is not None:
             self.cluster.finish()
-        await self.broker.coordinators.shares.finish_archiving()
+        await self.broker.coordinators.finish_archiving()
         self.broker.answer_parked_requests()
         await self._server.drain()
         if self.cluster is not None:

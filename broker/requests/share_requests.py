@@ -78,17 +78,20 @@ def check_place(context: RequestContext, place: Place) -> None:
 def check_small(
     context: RequestContext, group_id: str | None, topics: Iterable[AcknowledgedTopic]
 ) -> None:
-    """Raise NotSmallError if a request may acknowledge many records and is served at once."""
+    """Raise NotSmallError if a request that is served at once may be about many records.
+
+    It may acknowledge them, or be the first about a share-partition with many stored batches.
+    """
     if context.slices is not None:
         return
     shares = context.broker.coordinators.shares
     for topic in topics:
         for partition in topic.partitions:
-            if partition.acknowledgement_batches:
-                place = topic.topic_id, partition.partition_index
-                key = SharePartitionKey(group_id or "", *place)
-                if shares.in_flight_count(key) > MAX_SMALL_IN_FLIGHT:
-                    raise NotSmallError
+            key = SharePartitionKey(group_id or "", topic.topic_id, partition.partition_index)
+            acknowledges = bool(partition.acknowledgement_batches)
+            count = (shares.in_flight_count if acknowledges else shares.batches_to_open)(key)
+            if count > MAX_SMALL_IN_FLIGHT:
+                raise NotSmallError
 
 
 def acknowledge_all(

@@ -46,13 +46,13 @@ def results_of(
     request: StateRequest,
     *,
     serve: Callable[[SharePartitionKey, Any], P],
-    refuse: Callable[[int, ApiError], P],
-    of_topic: Callable[[bytes, list[P]], T],
+    refused: Callable[..., P],
+    of_topic: Callable[..., T],
 ) -> list[T]:
     """Serve each partition of a request, and group the results by topic.
 
-    `serve` takes the key and the partition's part of the request, and raises ApiError. `refuse`
-    makes the result of a partition with an error.
+    `serve` takes the key and the partition's part of the request, and raises ApiError. `refused`
+    makes the result of a partition with an error, and `of_topic` that of a topic, of their fields.
     """
     is_allowed = context.authorize_cluster(AclOperation.CLUSTER_ACTION)
     if is_allowed and is_empty(context, request):
@@ -65,12 +65,14 @@ def results_of(
             key = SharePartitionKey(request.group_id, topic.topic_id, partition.partition)
             return serve(key, partition)
         except ApiError as error:
-            return refuse(partition.partition, error)
+            return refused(
+                partition=partition.partition, error_code=error.code, error_message=error.message
+            )
 
     return [
         of_topic(
-            topic.topic_id,
-            [result(topic, partition) for partition in context.sliced(topic.partitions)],
+            topic_id=topic.topic_id,
+            partitions=[result(topic, partition) for partition in context.sliced(topic.partitions)],
         )
         for topic in context.sliced(request.topics)
     ]

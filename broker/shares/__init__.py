@@ -11,7 +11,7 @@ Reading order:
     originals          the keys and values of the records, read again
     shares             all share-partitions that are led here: locks that end, what ends them
     share_read         one ShareFetch: read, acquire
-    waiting            a ShareFetch that waits for records
+    waiting            a ShareFetch that waits for records, or whose refusal is delayed
 
 The state machine of a share-partition is in coordinator/share_partitions/.
 """

@@ -40,7 +40,9 @@ STATE_ERRORS = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-# After these errors the stored state is read again, because it has a new life or none.
+# After these errors of clients the stored state is read again: it has a new life, or its group or
+# topic is gone. A missing state is not among them (INVALID_REQUEST of the share coordinator).
+# Kafka: SharePartitionManager.fencedSharePartitionHandler.
 STALE_STATE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -73,8 +75,9 @@ class LedPartition:
         states: ShareCoordinator,
         configs: ShareGroupConfigs,
         now_ms: int,
+        step: Step = no_step,
     ) -> None:
-        """Read the stored state; `now_ms` is wall-clock time.
+        """Read the stored state; `now_ms` is wall-clock time. It may change in a step.
 
         Raises ApiError: errors of the share coordinator, OFFSET_NOT_AVAILABLE; and WouldWaitError
         inside an attempt (cold_reads.py), because the start offset may be looked up by time.
@@ -89,14 +92,20 @@ class LedPartition:
             state = states.read(key, self.leader_epoch, now_ms)
         except ApiError as error:
             raise state_error(error) from error
+        self._stored = states.read_summary(key)  # with the leader's epoch
         start = state.start_offset
         if start == NO_OFFSET:
             start = start_offset(log, configs.offset_reset(key.group_id), now_ms)
         try:
-            self.partition = SharePartition(state, start)
+            self.partition = SharePartition(state, start, step)
         except InvalidShareStateError as error:
             text = f"the stored state of {key.text} is not valid: {error}"
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
+
+    @property
+    def is_as_stored(self) -> bool:
+        """Whether the stored state is still that which was read. Raises ApiError."""
+        return self._states.read_summary(self.key) is self._stored
 
     @property
     def max_delivery_count(self) -> int:

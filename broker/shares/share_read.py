@@ -19,6 +19,7 @@ Kafka: DelayedShareFetch, ShareFetchUtils.processFetchResponse.
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -46,6 +47,8 @@ from odradek.storage.log import RecordsSlice
 from .led_partition import Fetched, LedPartition, cut_to, fetched_batches
 from .sessions import Place
 from .shares import Shares
+
+logger = logging.getLogger("odradek.shares")
 
 Answers = dict[Place, ShareFetchPartitionData]
 
@@ -155,21 +158,30 @@ class ShareRead:
         """Open the share-partitions; those with errors are answered with them."""
         opened: list[LedPartition] = []
         for place in stepping(self.call.places, self.step):
-            if place not in self._refused:
-                try:
-                    led = self._open(SharePartitionKey(self.call.group_id, *place))
-                except ApiError as error:
-                    self._refused[place] = partition_with_error(place[1], error)
-                else:
-                    opened.append(led)
-                    if self.on_open is not None:
-                        self.on_open(led)
+            if place in self._refused:
+                continue
+            key = SharePartitionKey(self.call.group_id, *place)
+            try:
+                led = self._open(key)
+            except WouldWaitError:
+                raise
+            except ApiError as error:
+                self._refused[place] = partition_with_error(place[1], error)
+                continue
+            except Exception:  # a fault in odradek: the other partitions are answered
+                logger.exception("%s is not opened", key.text)
+                fault = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "it is in the log of the broker")
+                self._refused[place] = partition_with_error(place[1], fault)
+                continue
+            opened.append(led)
+            if self.on_open is not None:
+                self.on_open(led)
         return opened
 
     def _open(self, key: SharePartitionKey) -> LedPartition:
         led = self._shares.find(key)
         if led is None:
-            led = self._shares.open(key)
+            led = self._shares.open(key, self.step)
             self._opened.add(led)
         return led
 
@@ -302,10 +314,13 @@ class ShareRead:
         wanted = AcquireCall(
             call.member_id, max_records, call.batch_size, call.has_record_limit, until_ms
         )
+        start_offset = partition.start_offset
         acquired = acquire(partition, wanted, led.limits(), read.offset, fetched)
         if acquired:
             self._shares.locked(led.key, until_ms)
             acquired = without_aborted(partition, acquired, fetched, read.aborted)
+        if partition.start_offset > start_offset:
+            led.notify()  # others may be in flight now
         if not acquired:
             return [], b""
         first, last = acquired[0].first_offset, acquired[-1].last_offset

@@ -4,8 +4,8 @@ A share-partition is opened by the first ShareFetch of it, and closed when the g
 left, when its log is deleted or goes offline, or when its stored state has a new life. What is not
 stored, the locks, is lost then: the records are delivered again.
 
-The session of a member with many partitions ends in slices. The member may open another one
-meanwhile, and must not lose what it acquires in that: it opens it after the last slice.
+The session of a member with many partitions or records ends in slices. The member may open another
+one meanwhile, and must not lose what it acquires in that: it opens it after the last slice.
 
 Kafka: SharePartitionManager, SharePartitionCache.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 
 from odradek.broker.security.session import Session
 from odradek.broker.turns.slices import SliceRunner, Slices
@@ -47,10 +48,11 @@ from .sessions import Place, SessionKey, ShareSession, ShareSessions
 
 logger = logging.getLogger("odradek.shares")
 
-# The end of sessions with more partitions, or beside more open ones, takes several turns. So does
-# the end of more locks.
+# The end of sessions with more partitions, or beside more open ones, takes several turns.
 MAX_AT_ONCE = 64
 MAX_LED_AT_ONCE = 1024
+# So does the release of records where more are in flight: 200 take a millisecond.
+MAX_IN_FLIGHT_AT_ONCE = 200
 # At most this many share-partitions are looked at, and closed, in one turn.
 CLOSED_AT_ONCE = 256
 
@@ -67,13 +69,12 @@ class Shares:
         states: ShareCoordinator,
         configs: ShareGroupConfigs,
         find_log: Callable[[bytes, int], PartitionLog],
-        slices: SliceRunner | None = None,
-        queues: DeadLetterQueues | None = None,
+        slices: SliceRunner,
+        queues: DeadLetterQueues,
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError.
 
         `after_arrivals` calls its argument when the requests that have arrived are served.
-        `queues` need `slices`.
         """
         self.sessions = ShareSessions(configs.broker.max_share_sessions)
         self.configs = configs
@@ -86,14 +87,9 @@ class Shares:
         self._unreleased: dict[SessionKey, list[Place]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._led: dict[SharePartitionKey, LedPartition] = {}
-        self._ends_at: Now | None = None  # the moment at which `_ends_count` locks end
-        self._ends_count = 0
         self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)
-        self._archiving: Archiving | None = None
-        if queues is not None:
-            assert slices is not None, "records are written to queues in slices"
-            self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
+        self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
 
     # -- share-partitions --------------------------------------------------------------------------
 
@@ -104,18 +100,20 @@ class Shares:
         is_current = led is not None and led.log is log and led.leader_epoch == log.leader_epoch
         return led if is_current else None
 
-    def open(self, key: SharePartitionKey) -> LedPartition:
+    def open(self, key: SharePartitionKey, step: Step = no_step) -> LedPartition:
         """Return a share-partition; its stored state is read at first. Raises as LedPartition."""
-        led = self.find(key)
-        if led is not None:
-            return led
-        self._close(key)
-        log = self._find_log(key.topic_id, key.partition)
-        opened = LedPartition(key, log, self._states, self.configs, self._clock().wall_ms)
+        for each_step in (step, no_step):
+            led = self.find(key)
+            if led is not None:
+                return led
+            self._close(key)
+            log = self._find_log(key.topic_id, key.partition)
+            now_ms = self._clock().wall_ms
+            opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
+            if key not in self._led and opened.is_as_stored:  # else something came in a step
+                break
         self._led[key] = opened
-        if self._archiving is not None:
-            left = unfinished(opened.partition, opened.max_delivery_count)
-            self._archiving.add(opened, left)
+        self._archiving.add(opened, unfinished(opened.partition, opened.max_delivery_count))
         return opened
 
     def is_open(self, led: LedPartition) -> bool:
@@ -126,6 +124,15 @@ class Shares:
         """The number of records in flight; 0 if the share-partition is not open."""
         led = self._led.get(key)
         return 0 if led is None else led.partition.in_flight_count
+
+    def batches_to_open(self, key: SharePartitionKey) -> int:
+        """How many stored batches are read when the share-partition is opened; 0 if it is open."""
+        if key in self._led:
+            return 0
+        try:
+            return len(self._states.read_summary(key).batches)
+        except ApiError:  # it cannot be opened
+            return 0
 
     def _close(self, key: SharePartitionKey) -> None:
         led = self._led.pop(key, None)
@@ -151,22 +158,20 @@ class Shares:
         for key in [key for key in self._led if key.topic_id in topic_ids]:
             self._close(key)
 
-    def groups_deleted(self, group_ids: Container[str]) -> None:
-        """Close the share-partitions of groups that have been deleted."""
+    def close_groups(self, group_ids: Container[str]) -> None:
+        """Close the share-partitions of groups whose stored states are deleted or created again."""
         for key in [key for key in self._led if key.group_id in group_ids]:
             self._close(key)
 
     async def finish_archiving(self) -> None:
         """Wait for what is being written to queues, because the broker stops."""
-        if self._archiving is not None:
-            await self._archiving.finish()
+        await self._archiving.finish()
 
     def close(self) -> None:
         """Close all, because the broker stops."""
         for task in self._tasks:
             task.cancel()
-        if self._archiving is not None:
-            self._archiving.close()
+        self._archiving.close()
         self.alarm.cancel()
         self._led.clear()
 
@@ -187,16 +192,14 @@ class Shares:
     def _locks_ended(self, key: SharePartitionKey, now: Now) -> int | None:
         """Release the records whose locks have ended. Returns when the next lock ends.
 
-        The locks of one ShareFetch end together. Those of many share-partitions end in slices.
+        Where many records are in flight, this is done in slices.
         """
-        if now is not self._ends_at:
-            self._ends_at, self._ends_count = now, 0
-        self._ends_count += 1
-        if self._slices is None or self._ends_count <= MAX_AT_ONCE:
-            return self._end_locks(self._led[key], now)
+        led = self._led[key]
+        if led.partition.in_flight_count <= MAX_IN_FLIGHT_AT_ONCE:
+            return self._end_locks(led, now, no_step)
         self._keys_to_end.append(key)
         if len(self._keys_to_end) == 1:
-            self._run_in_slices(self._slices, self._end_locks_later)
+            self._run_in_slices(self._end_locks_later)
         return None
 
     def _end_locks_later(self, step: Step) -> None:
@@ -206,44 +209,62 @@ class Shares:
             if led is None:
                 continue
             try:
-                until_ms = self._end_locks(led, self._clock())
+                until_ms = self._end_locks(led, self._clock(), step)
             except Exception:  # a fault in odradek: the other locks end, and this is tried again
                 logger.exception("locks of %s have not ended", key.text)
                 until_ms = self._clock().timer_ms + RETRY_FAILED_MS
             if until_ms is not None:
                 self.locked(key, until_ms)
 
-    def _end_locks(self, led: LedPartition, now: Now) -> int | None:
-        changes = expire(led.partition, now.timer_ms, self._rules(led))
-        self._store_and_apply(led, changes, now)
-        return next_lock_end_ms(led.partition)
+    def _end_locks(self, led: LedPartition, now: Now, step: Step) -> int | None:
+        def expired(each_step: Step) -> Changes:
+            return expire(led.partition, now.timer_ms, self._rules(led), each_step)
 
-    def _run_in_slices(self, runner: SliceRunner, work: Callable[[Step], None]) -> None:
+        self._store_and_apply(led, expired, step)
+        return next_lock_end_ms(led.partition) if self.is_open(led) else None
+
+    def _run_in_slices(self, work: Callable[[Step], None]) -> None:
         async def in_slices(slices: Slices) -> None:
             work(slices.step)
 
-        task = runner.run(in_slices)
+        task = self._slices.run(in_slices)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _store_and_apply(self, led: LedPartition, changes: Changes, now: Now) -> None:
-        """Release records, also if that cannot be stored: then they are locked nowhere."""
-        try:
-            led.store(changes, now.wall_ms)
-        except ApiError as error:
-            logger.warning("released records of %s are not stored: %s", led.key.text, error)
-        self._apply(led, changes)
+    def _store_and_apply(
+        self,
+        led: LedPartition,
+        decide: Callable[[Step], Changes],
+        step: Step,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Change records that no member has, or that none has any more.
+
+        They are changed also if that cannot be stored: then they are locked nowhere, or are written
+        to a queue again after a restart. `is_wanted` is asked before each decision.
+        """
+        for each_step in (step, step, no_step):
+            if not (self.is_open(led) and is_wanted()):
+                return  # the stored state still has them, for when it is opened again
+            changes = decide(each_step)
+            if not changes.is_current:
+                continue
+            try:
+                if not self._store(led, changes, each_step):
+                    continue
+            except ApiError as error:
+                logger.warning("changed records of %s are not stored: %s", led.key.text, error)
+            self._apply(led, changes)
+            return
 
     def _apply(self, led: LedPartition, changes: Changes) -> None:
         """Apply changes, and write the records that they give up to the group's queue."""
         if changes.apply():
             led.notify()
-        if self._archiving is not None:
-            self._archiving.add(led, changes.dead_letters)
+        self._archiving.add(led, changes.dead_letters)
 
     def _rules(self, led: LedPartition) -> DeliveryRules:
-        archiving, group_id = self._archiving, led.key.group_id
-        has_queue = archiving is not None and archiving.queues.has(group_id)
+        has_queue = self._archiving.queues.has(led.key.group_id)
         return DeliveryRules(led.max_delivery_count, has_queue)
 
     # -- acknowledgements --------------------------------------------------------------------------
@@ -314,23 +335,8 @@ class Shares:
     # -- dead letters ------------------------------------------------------------------------------
 
     def _archive(self, led: LedPartition, letters: Sequence[DeadLetters], step: Step) -> None:
-        """Archive records that the queue of the group has got, or cannot get.
-
-        If that cannot be stored they are archived all the same, and written again after a restart.
-        """
-        for each_step in (step, step, no_step):
-            if not self.is_open(led):
-                return  # the stored state still has them, for when it is opened again
-            changes = archive(led.partition, letters, each_step)
-            if not changes.is_current:
-                continue
-            try:
-                if not self._store(led, changes, each_step):
-                    continue
-            except ApiError as error:
-                logger.error("archived records of %s are not stored: %s", led.key.text, error)
-            self._apply(led, changes)
-            return
+        """Archive records that the queue of the group has got, or cannot get."""
+        self._store_and_apply(led, partial(archive, led.partition, letters), step)
 
     def _archived(self, led: LedPartition) -> None:
         """Close a share-partition that was kept open for that only."""
@@ -360,24 +366,59 @@ class Shares:
             if closes_groups:
                 self._close_unused(step)
 
-        count = sum(len(session.partitions) for session in sessions)
-        if self._slices is None or (count <= MAX_AT_ONCE and len(self._led) <= MAX_LED_AT_ONCE):
+        if self._are_few(sessions):
             release_all(no_step)
         else:
-            self._run_in_slices(self._slices, release_all)
+            self._run_in_slices(release_all)
+
+    def _are_few(self, sessions: Sequence[ShareSession]) -> bool:
+        """Whether these sessions can end in one turn."""
+        count = sum(len(session.partitions) for session in sessions)
+        if count > MAX_AT_ONCE or len(self._led) > MAX_LED_AT_ONCE:
+            return False
+        in_flight = sum(
+            self.in_flight_count(SharePartitionKey(session.key.group_id, *place))
+            for session in sessions
+            for place in session.partitions
+        )
+        return in_flight <= MAX_IN_FLIGHT_AT_ONCE
+
+    def is_releasing(self, group_id: str | None, member_id: str | None) -> bool:
+        """Whether records of the member's sessions that have ended are not released yet."""
+        return SessionKey(group_id or "", member_id or "") in self._unreleased
 
     def finish_release(self, key: SessionKey, step: Step) -> None:
-        """Release what is left of the member's sessions that have ended."""
+        """Release what is left of the member's sessions that have ended.
+
+        Another caller may do the same between two steps. When the first one returns, the member may
+        acquire records again, and the other must not release these.
+        """
         places = self._unreleased.get(key, [])
-        for _ in stepping(range(len(places)), step):
-            if not places:  # another caller has done the rest
-                break
-            led = self._led.get(SharePartitionKey(key.group_id, *places.pop()))
-            if led is not None:
-                changes = release(led.partition, key.member_id, self._rules(led))
-                self._store_and_apply(led, changes, self._clock())
-        if not places and self._unreleased.get(key) is places:
+        while places:
+            step()
+            if places:  # else another caller has done the rest
+                self._release(key, places, step)
+        if self._unreleased.get(key) is places:
             del self._unreleased[key]
+
+    def _release(self, key: SessionKey, places: list[Place], step: Step) -> None:
+        """Release the records of the last place, and remove it."""
+        place = places[-1]
+        led = self._led.get(SharePartitionKey(key.group_id, *place))
+
+        def is_left() -> bool:
+            return bool(places) and places[-1] is place
+
+        def released(each_step: Step) -> Changes:
+            assert led is not None
+            return release(led.partition, key.member_id, self._rules(led), each_step)
+
+        try:
+            if led is not None:
+                self._store_and_apply(led, released, step, is_left)
+        finally:  # after a fault in odradek, the locks end as those of others
+            if is_left():
+                places.pop()
 
     def _close_unused(self, step: Step) -> None:
         """Close the share-partitions of groups without sessions."""
@@ -388,8 +429,7 @@ class Shares:
                 led = self._led.get(key)
                 if led is None:  # closed in a step
                     continue
-                is_busy = self._archiving is not None and self._archiving.is_busy(led)
-                if key.group_id not in groups and not is_busy:
+                if key.group_id not in groups and not self._archiving.is_busy(led):
                     self._close(key)
 
     def disconnected(self, connection: Session) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import suppress
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
@@ -23,6 +24,21 @@ from odradek.storage.files import WouldWaitError
 
 from .led_partition import LedPartition
 from .share_read import Answers, ShareRead
+
+
+class Delay:
+    """A delay of an answer, which `release` ends."""
+
+    def __init__(self) -> None:
+        self._is_over = asyncio.Event()
+
+    async def wait(self, delay_ms: int) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._is_over.wait(), delay_ms / 1000)
+
+    def release(self) -> None:
+        """End it, because the broker stops."""
+        self._is_over.set()
 
 
 class WaitingRead(Awaitable[Answers]):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
     ConsumerGroupDescribeGroup,
@@ -44,7 +44,7 @@ def described(
         assignment_epoch=group.assignment_epoch,
         assignor_name=group.preferred_assignor or default_assignor,
         members=[
-            _member(member, targets.get(member.member_id, NO_TARGET), name_of)
+            _member(member, targets.get(member.member_id, NO_TARGET), name_of, step)
             for member in stepping(group.members.values(), step)
         ],
         authorized_operations=authorized_operations,
@@ -52,7 +52,7 @@ def described(
 
 
 def _member(
-    member: ConsumerMember, target: Assignment, name_of: NameOf
+    member: ConsumerMember, target: Assignment, name_of: NameOf, step: Step
 ) -> ConsumerGroupDescribeMember:
     return ConsumerGroupDescribeMember(
         member_id=member.member_id,
@@ -61,7 +61,7 @@ def _member(
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_names=sorted_in_steps(member.subscribed_topics, step),
         subscribed_topic_regex=member.subscribed_regex,
         assignment=_assignment(_owned(member), name_of),
         target_assignment=_assignment(target, name_of),

@@ -152,7 +152,7 @@ class Upgrades:
         """The records of the new group, in Kafka's order."""
         group_id, epoch = group.group_id, group.generation_id
         topics = frozenset[str]().union(*{member.subscribed_topics for member in members})
-        yield from (subscription_record(group_id, member) for member in members)
+        yield from (subscription_record(group_id, member, step) for member in members)
         yield epoch_record(group_id, epoch, self._topics.group_hash(topics, step))
         for member in members:
             target = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}

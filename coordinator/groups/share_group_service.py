@@ -47,8 +47,9 @@ from odradek.coordinator.share_groups.start_offsets import (
     complete_deletion,
 )
 from odradek.coordinator.share_groups.state_partitions import StatePartitions
+from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
-from odradek.protocol.errors import ApiError
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponsePartition,
@@ -72,7 +73,6 @@ logger = logging.getLogger("odradek.groups")
 
 R = TypeVar("R")
 
-NO_START_OFFSET = -1
 # At most this many states are created in one turn of the loop: each takes 60 us.
 STATES_PER_TURN = 20
 # At most this many groups are asked for deleted topics in one turn.
@@ -184,6 +184,8 @@ class ShareGroupService:
             while True:
                 shard = self._shards.of(wanted.group_id)
                 group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
+                if not wanted.topics.keys() <= group.state_partitions.initializing.keys():
+                    raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "their state is deleted")
                 some = list(islice(left, STATES_PER_TURN))
                 errors |= self._create_states(wanted, some)
                 if len(some) < STATES_PER_TURN:
@@ -203,7 +205,7 @@ class ShareGroupService:
         now_ms = self._clock().wall_ms
         errors = {}
         for topic_id, partition in partitions:
-            offset = wanted.start_offsets.get((topic_id, partition), NO_START_OFFSET)
+            offset = wanted.start_offsets.get((topic_id, partition), NO_OFFSET)
             key = SharePartitionKey(wanted.group_id, topic_id, partition)
             try:
                 self._states.initialize(key, wanted.epoch, offset, now_ms)
@@ -215,12 +217,18 @@ class ShareGroupService:
     def _delete_states(
         self, group_id: str, partitions: Partitions, step: Step
     ) -> dict[bytes, ApiError]:
-        """Delete the state of partitions. Returns an error of each topic that has one."""
+        """Delete the state of partitions. Returns an error of each topic that has one.
+
+        A topic whose state is created again, after a step, keeps what is left of it.
+        """
         now_ms = self._clock().wall_ms
         errors = {}
         for topic_id, of_topic in partitions.items():
             for partition in stepping(of_topic, step):
                 try:
+                    group = self._shards.of(group_id).state.share_group(group_id)
+                    if topic_id not in group.state_partitions.deleting:
+                        raise ApiError(ErrorCode.NON_EMPTY_GROUP, "the group is used again")
                     self._states.delete(SharePartitionKey(group_id, topic_id, partition), now_ms)
                 except ApiError as error:
                     errors[topic_id] = error.with_traceback(None)

@@ -5,7 +5,7 @@ Deleted topics have no name and are left out. Kafka: ShareGroup.asDescribedGroup
 
 from collections.abc import Callable
 
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeAssignment,
     ShareGroupDescribeGroup,
@@ -34,13 +34,15 @@ def described(
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=assignor,
-        members=[_member(member, name_of) for member in stepping(group.members.values(), step)],
+        members=[
+            _member(member, name_of, step) for member in stepping(group.members.values(), step)
+        ],
         authorized_operations=authorized_operations,
     )
 
 
-def _member(member: ShareMember, name_of: NameOf) -> ShareGroupDescribeMember:
-    named = [(topic_id, name_of(topic_id)) for topic_id in member.assigned]
+def _member(member: ShareMember, name_of: NameOf, step: Step) -> ShareGroupDescribeMember:
+    named = [(topic_id, name_of(topic_id)) for topic_id in stepping(member.assigned, step)]
     assignment = ShareGroupDescribeAssignment(
         topic_partitions=[
             ShareGroupDescribeTopicPartitions(
@@ -56,6 +58,6 @@ def _member(member: ShareMember, name_of: NameOf) -> ShareGroupDescribeMember:
         member_epoch=member.member_epoch,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_names=sorted_in_steps(member.subscribed_topics, step),
         assignment=assignment,
     )

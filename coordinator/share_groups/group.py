@@ -29,7 +29,7 @@ from .records import assignment_of, group_tombstones, state_partitions_of
 from .state_partitions import NO_STATE, StatePartitions
 
 
-class ShareState(Enum):
+class ShareGroupState(Enum):
     """The group's state, by the names that ListGroups and ShareGroupDescribe use."""
 
     EMPTY = "Empty"
@@ -122,8 +122,8 @@ class ShareGroup(ModernGroup[ShareMember]):
     # -- queries -----------------------------------------------------------------------------------
 
     @property
-    def state(self) -> ShareState:
-        return ShareState.STABLE if self.members else ShareState.EMPTY
+    def state(self) -> ShareGroupState:
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
 
     def member_or_new(self, member_id: str) -> ShareMember:
         """Return the member, or a new one that is not in the group."""

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group import Group
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment, Assignor
+from odradek.coordinator.java.java_hash import utf16_units
 from odradek.coordinator.modern_groups.deadlines import MemberDeadlines
 from odradek.coordinator.modern_groups.draft import Draft, DraftResult
 from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, invalid_request
@@ -101,7 +102,7 @@ def check_heartbeat(request: ShareGroupHeartbeatRequest) -> None:
 
 def check_member_id(member_id: str | None) -> str:
     """Return a member id that is not empty and not too long. Raises ApiError INVALID_REQUEST."""
-    if not member_id or len(member_id) > MAX_MEMBER_ID_UNITS:
+    if not member_id or utf16_units(member_id) > MAX_MEMBER_ID_UNITS:
         raise invalid_request(f"a member id has 1 to {MAX_MEMBER_ID_UNITS} characters")
     return member_id
 
@@ -290,7 +291,8 @@ class ShareHeartbeats:
             return None
         state = group.state_partitions.with_initializing(new)
         draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
-        # Partitions that were added to a topic are read from their beginning.
+        # Partitions that were added to a topic are read from their beginning. As in Kafka, so are
+        # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
         return Initialization(group.group_id, draft.epoch, new, starts)
@@ -306,9 +308,7 @@ def _check_epoch(member: ShareMember, epoch: int) -> None:
 
     A member that sends the previous epoch may have missed the response with its new one.
     """
-    if epoch in (JOINING_EPOCH, member.member_epoch):
-        return
-    if epoch > member.member_epoch or epoch != member.previous_member_epoch:
+    if epoch not in (JOINING_EPOCH, member.member_epoch, member.previous_member_epoch):
         raise ApiError(
             ErrorCode.FENCED_MEMBER_EPOCH,
             f"member {member.member_id} is at epoch {member.member_epoch}, not {epoch}: "

@@ -58,19 +58,23 @@ def alter(
     now: Now,
     step: Step,
 ) -> Outcome[DraftResult[Altered]]:
-    """Begin to set start offsets. Raises ApiError NON_EMPTY_GROUP."""
+    """Begin to set start offsets. Raises ApiError NON_EMPTY_GROUP.
+
+    Of a topic that is named again all partitions count, and only those that exist. In Kafka the
+    last entry decides which count. A partition -1 is never initialized there, and a topic without
+    one is: so its partitions begin at offset 0.
+    """
     group.check_deletable()
     draft = Draft(group, now, epoch_record)
     results: list[AlterShareGroupOffsetsResponseTopic] = []
-    initializing: dict[bytes, TopicOfState] = {}
-    offsets: dict[tuple[bytes, int], int] = {}
+    starts: dict[tuple[bytes, str], dict[int, int]] = {}
     for topic in stepping(wanted, step):
         topic_id = topics.id_of(topic.topic_name)
         count = 0 if topic_id is None else topics.partition_count(topic_id)
         existing = {
             partition.partition_index: partition.start_offset
             for partition in stepping(topic.partitions, step)
-            if partition.partition_index < count
+            if 0 <= partition.partition_index < count
         }
         results.append(
             AlterShareGroupOffsetsResponseTopic(
@@ -84,10 +88,13 @@ def alter(
                 ],
             )
         )
-        if topic_id is not None:
-            since_ms = now.wall_ms
-            initializing[topic_id] = TopicOfState(topic.topic_name, frozenset(existing), since_ms)
-            offsets |= {(topic_id, partition): offset for partition, offset in existing.items()}
+        if topic_id is not None and existing:
+            starts.setdefault((topic_id, topic.topic_name), {}).update(existing)
+    initializing: dict[bytes, TopicOfState] = {}
+    offsets: dict[tuple[bytes, int], int] = {}
+    for (topic_id, name), of_topic in stepping(starts.items(), step):
+        initializing[topic_id] = TopicOfState(name, frozenset(of_topic), now.wall_ms)
+        offsets |= {(topic_id, partition): offset for partition, offset in of_topic.items()}
     if initializing:
         state = group.state_partitions.with_initializing(initializing)
         draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))

@@ -1,6 +1,8 @@
 """Leaves the records of aborted transactions out of an acquisition, and archives them.
 
-Members that read committed records only do not get them; nobody acknowledges them.
+Members that read committed records only do not get them; nobody acknowledges them. So the start
+offset moves past them at once. In Kafka it waits for an acknowledgement of others: where none are
+left, and no more records may be in flight, the group stops there.
 Kafka: SharePartition.filterAbortedTransactionalAcquiredRecords.
 """
 
@@ -37,6 +39,8 @@ def without_aborted(
             partition.complete_count += partition.archive(
                 in_flight, first, last, RecordState.ACQUIRED
             )
+    if gone:
+        partition.move_start()
     return list(_without(acquired, gone))
 
 

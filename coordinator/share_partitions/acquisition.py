@@ -64,11 +64,11 @@ def acquire(
     """Acquire records of the batches that were read from `fetch_offset` on."""
     if call.max_records <= 0 or not fetched or fetched[-1].last_offset < partition.start_offset:
         return []
-    max_records, last_offset = _room(partition, call, limits, fetch_offset, fetched[-1].last_offset)
-    if max_records <= 0:
-        return []
     partition.version += 1
-    _archive_missing(partition, fetch_offset, fetched[0].base_offset)
+    _pass_missing(partition, fetch_offset, fetched[0].base_offset)
+    max_records, last_offset = _room(partition, call, limits, fetch_offset, fetched[-1].last_offset)
+    if max_records <= 0 or last_offset < fetched[0].base_offset:
+        return []
     acquisition = _Acquisition(partition, call, limits, fetched, max_records)
     return acquisition.run(last_offset)
 
@@ -87,8 +87,12 @@ def _room(
     return min(call.max_records, in_flight), min(last, partition.end_offset)
 
 
-def _archive_missing(partition: SharePartition, fetch_offset: int, base_offset: int) -> None:
-    """Archive records in flight that the log does not have any more, because it was compacted."""
+def _pass_missing(partition: SharePartition, fetch_offset: int, base_offset: int) -> None:
+    """Pass records that the log does not have any more, because it was compacted.
+
+    Those in flight are archived. A gap of them is closed, and the start offset moves past them:
+    else the group would fetch from there again and again, as in Kafka.
+    """
     if not len(partition.batches) or fetch_offset >= base_offset:
         return
     first = fetch_offset
@@ -100,6 +104,8 @@ def _archive_missing(partition: SharePartition, fetch_offset: int, base_offset: 
     if count:
         partition.complete_count += count
         partition.may_have_available = True
+    partition.pass_gap(fetch_offset, base_offset)
+    partition.move_start()
 
 
 class _Acquisition:
@@ -188,6 +194,7 @@ class _Acquisition:
         acquired: list[Acquired] = []
         count = 0
         for first, last, state in batch.states_in(self._base_offset, last_offset):
+            # Equal, as in Kafka: a throttled limit may be set when the count has passed it already.
             if last_delivery or count in (limit, throttled_limit):
                 break
             if state.state is not RecordState.AVAILABLE:

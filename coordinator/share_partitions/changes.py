@@ -88,6 +88,7 @@ class Changes:
         self._partition = partition
         partition.version += 1
         self._version = partition.version
+        # By id, because runs with equal fields are different ones.
         self._settled: dict[int, tuple[InFlight, RecordState]] = {}
         self._changed: dict[int, Batch] = {}
         self._renewed: list[tuple[InFlight, int]] = []
@@ -268,23 +269,32 @@ def _invalid_state(message: str) -> ApiError:
 # -- release ---------------------------------------------------------------------------------------
 
 
-def release(partition: SharePartition, member_id: str, rules: DeliveryRules) -> Changes:
-    """Release all records of a member, because its session has ended."""
+def release(
+    partition: SharePartition, member_id: str, rules: DeliveryRules, step: Step = no_step
+) -> Changes:
+    """Release all records of a member, because its session has ended.
+
+    It may have changed in a step, see `Changes.is_current`.
+    """
     return _released(
         partition,
         rules,
         lambda in_flight: in_flight.member_id in (member_id, NO_MEMBER),
+        step,
     )
 
 
-def expire(partition: SharePartition, now_ms: int, rules: DeliveryRules) -> Changes:
-    """Release the records whose locks have ended at `now_ms` (timer time)."""
+def expire(
+    partition: SharePartition, now_ms: int, rules: DeliveryRules, step: Step = no_step
+) -> Changes:
+    """Release the records whose locks have ended at `now_ms` (timer time), as `release`."""
     return _released(
         partition,
         rules,
         lambda in_flight: (
             in_flight.locked_until_ms is not None and in_flight.locked_until_ms <= now_ms
         ),
+        step,
     )
 
 
@@ -302,14 +312,17 @@ def next_lock_end_ms(partition: SharePartition) -> int | None:
 
 
 def _released(
-    partition: SharePartition, rules: DeliveryRules, is_wanted: Callable[[InFlight], bool]
+    partition: SharePartition,
+    rules: DeliveryRules,
+    is_wanted: Callable[[InFlight], bool],
+    step: Step,
 ) -> Changes:
     """Release the acquired records that are wanted. Those before the start offset are archived."""
     changes = Changes(partition)
     start = partition.start_offset
-    for batch in partition.batches:
+    for batch in stepping(list(partition.batches), step):
         batch.divide_at(start)
-        for first, last, state in list(batch.states()):
+        for first, last, state in stepping(list(batch.states()), step):
             if state.state is RecordState.ACQUIRED and is_wanted(state):
                 new = rules.released_state(state.delivery_count)
                 new = RecordState.ARCHIVED if last < start else new

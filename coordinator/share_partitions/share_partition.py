@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.share_state.batches import NO_OFFSET
 from odradek.coordinator.share_state.state import ShareState
 
@@ -34,7 +35,7 @@ class InvalidShareStateError(Exception):
 class SharePartition:
     """One partition of one share group, as its leader sees it."""
 
-    def __init__(self, state: ShareState, start_offset: int) -> None:
+    def __init__(self, state: ShareState, start_offset: int, step: Step = no_step) -> None:
         """`start_offset` is that of the state, or where the group begins if the state has none.
 
         Raises InvalidShareStateError.
@@ -46,17 +47,17 @@ class SharePartition:
         self.complete_count = 0
         """How many records from the start offset on are done."""
         self.may_have_available = False
-        """Whether a record in flight may be available; else the next one to fetch is the end's."""
+        """Whether a record in flight may be available. If none is, the next to fetch is new."""
         self.version = 0
         """Grows when a decision begins, and with each change that is made without one."""
         self._gap_start = NO_OFFSET
         self._gap_end = NO_OFFSET
-        self._restore(state)
+        self._restore(state, step)
 
-    def _restore(self, state: ShareState) -> None:
+    def _restore(self, state: ShareState, step: Step) -> None:
         before = self.start_offset - 1
         gap_start = NO_OFFSET
-        for stored in state.batches:
+        for stored in stepping(state.batches, step):
             first, last = stored.first_offset, stored.last_offset
             if first <= before or last < first:
                 raise InvalidShareStateError(f"batch {first} to {last} follows offset {before}")
@@ -134,6 +135,14 @@ class SharePartition:
         else:
             self._gap_start = self._gap_end = NO_OFFSET
 
+    def pass_gap(self, first_offset: int, end_offset: int) -> None:
+        """The log has no records from `first_offset` on before `end_offset`."""
+        if self.has_gaps:
+            self.close_gap_before(max(self._gap_start, end_offset))
+        if first_offset <= self.start_offset:
+            end_offset = min(end_offset, self.batches.first.first_offset)
+            self.start_offset = max(self.start_offset, end_offset)
+
     # -- the start offset --------------------------------------------------------------------------
 
     def move_start(self) -> bool:
@@ -158,7 +167,7 @@ class SharePartition:
             assert following is not None, "the last batch is not done"
             self.start_offset = max(self.start_offset, following.first_offset)
             if self.has_gaps:
-                self.start_offset = min(self._gap_start, self.start_offset)
+                self.start_offset = min(max(self._gap_start, last_done + 1), self.start_offset)
             self.batches.remove_before(batch.first_offset + 1)
         else:
             self.start_offset = max(self.start_offset, last_done + 1)
@@ -176,9 +185,12 @@ class SharePartition:
     def _done_from_start(self) -> tuple[int, int]:
         """The last of the records that are done without a break, and how many of them count."""
         last_done, count = NO_OFFSET, 0
+        gap_start = self._gap_start
         for batch in self.batches:
-            if self.has_gaps and batch.last_offset >= self._gap_start:
-                break
+            if self.has_gaps:
+                if batch.first_offset > gap_start:
+                    break
+                gap_start = max(batch.last_offset + 1, gap_start)
             for first, last, state in batch.states():
                 if not state.state.is_terminal:
                     return last_done, count

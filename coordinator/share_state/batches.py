@@ -6,7 +6,9 @@ united. Kafka: PersisterStateBatch, PersisterStateBatchCombiner.
 """
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 NO_OFFSET = -1
@@ -19,6 +21,9 @@ class DeliveryBatch(NamedTuple):
     last_offset: int
     delivery_count: int
     delivery_state: int
+
+
+_FIRST, _LAST = itemgetter(0), itemgetter(1)
 
 
 def combined(
@@ -54,6 +59,24 @@ def combined(
         while begun and -begun[0][2] < position:
             heapq.heappop(begun)
     return tuple(found)
+
+
+def with_new(
+    stored: tuple[DeliveryBatch, ...], new: Iterable[DeliveryBatch], start_offset: int
+) -> tuple[DeliveryBatch, ...]:
+    """As `combined`, for stored batches that `combined` has made.
+
+    A write is about some of thousands of batches: those that it does not meet stay as they are.
+    """
+    changed = _from(new, start_offset)
+    stored = stored[bisect_left(stored, start_offset, key=_LAST) :]
+    if stored and stored[0].first_offset < start_offset:
+        stored = (stored[0]._replace(first_offset=start_offset), *stored[1:])
+    if not changed:
+        return stored
+    low = bisect_left(stored, min(map(_FIRST, changed)) - 1, key=_LAST)
+    high = bisect_right(stored, max(map(_LAST, changed)) + 1, key=_FIRST)
+    return stored[:low] + combined(stored[low:high], changed, start_offset) + stored[high:]
 
 
 def _append(found: list[DeliveryBatch], batch: DeliveryBatch) -> None:

@@ -14,7 +14,7 @@ from odradek.protocol.records.share_group_state import (
     StateBatch,
 )
 
-from .batches import NO_OFFSET, DeliveryBatch, combined
+from .batches import NO_OFFSET, DeliveryBatch, combined, with_new
 from .share_partition_key import SharePartitionKey
 
 NO_EPOCH = -1
@@ -57,6 +57,9 @@ class StateWrite(Struct, frozen=True, kw_only=True):
 
 # -- from records ----------------------------------------------------------------------------------
 
+# The first batches of a state are combined with none: `with_new` needs them in order, and others
+# write these records, too.
+
 
 def of_snapshot(value: ShareSnapshotValue) -> ShareState:
     return ShareState(
@@ -65,7 +68,7 @@ def of_snapshot(value: ShareSnapshotValue) -> ShareState:
         leader_epoch=value.leader_epoch,
         start_offset=value.start_offset,
         delivery_complete_count=value.delivery_complete_count,
-        batches=_batches(value.state_batches),
+        batches=combined((), _batches(value.state_batches), NO_OFFSET),
         created_ms=value.create_timestamp,
         written_ms=value.write_timestamp,
     )
@@ -79,7 +82,7 @@ def updated(state: ShareState | None, value: ShareUpdateValue) -> ShareState:
             leader_epoch=value.leader_epoch,
             start_offset=value.start_offset,
             delivery_complete_count=value.delivery_complete_count,
-            batches=_batches(value.state_batches),
+            batches=combined((), _batches(value.state_batches), NO_OFFSET),
         )
     start = state.start_offset if value.start_offset == NO_OFFSET else value.start_offset
     return replace(
@@ -87,7 +90,7 @@ def updated(state: ShareState | None, value: ShareUpdateValue) -> ShareState:
         leader_epoch=(state.leader_epoch if value.leader_epoch == NO_EPOCH else value.leader_epoch),
         start_offset=start,
         delivery_complete_count=value.delivery_complete_count,
-        batches=combined(state.batches, _batches(value.state_batches), start),
+        batches=with_new(state.batches, _batches(value.state_batches), start),
     )
 
 

@@ -23,7 +23,7 @@ from odradek.protocol.records.share_group_state import (
     ShareUpdateValue,
 )
 
-from .batches import NO_OFFSET, combined
+from .batches import NO_OFFSET, with_new
 from .share_partition_key import SharePartitionKey
 from .state import (
     UNKNOWN_COUNT,
@@ -82,6 +82,7 @@ class ShareStateTable:
         self._raise_epoch(self._leader_epochs, key, value.leader_epoch)
         self._raise_epoch(self._state_epochs, key, value.state_epoch)
         self.states[key] = of_snapshot(value)
+        # As in Kafka, a snapshot for another reason does not begin the count again.
         if self._update_counts.get(key, 0) >= self._updates_per_snapshot:
             self._update_counts[key] = 0
         self._snapshot_offsets[key] = offset
@@ -196,7 +197,7 @@ class ShareStateTable:
             leader_epoch=leader_epoch,
             start_offset=write.start_offset,
             delivery_complete_count=write.delivery_complete_count,
-            batches=combined(state.batches, write.batches, write.start_offset),
+            batches=with_new(state.batches, write.batches, write.start_offset),
             created_ms=now_ms,
             written_ms=now_ms,
         )
@@ -212,7 +213,10 @@ class ShareStateTable:
 
     @property
     def are_all_cold(self) -> bool:
-        """Whether all states have cold snapshots already, so that nothing is gained by others."""
+        """Whether the newest snapshots of all states are cold ones: nothing is gained by others.
+
+        A cold snapshot keeps the time at which the state was created.
+        """
         return all(state.created_ms != state.written_ms for state in self.states.values())
 
     def cold_snapshot(

@@ -1,6 +1,6 @@
 """The share groups of a broker on real logs, without sockets, with a clock that a test moves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from odradek.broker.shares.sessions import Place, SessionKey
 from odradek.broker.shares.share_read import Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.shares import Shares
 from odradek.coordinator.any_group.group_settings import ShareGroupSettings
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
 from odradek.coordinator.share_partitions.changes import Acknowledgement
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
@@ -34,13 +35,33 @@ class ColdFiles(UnsyncedFiles):
         return super().pread_cached(file, size, position)
 
 
+class AtOnce:
+    """Runs at once what is to run in slices."""
+
+    step = staticmethod(no_step)
+
+    def run(self, make: Callable[[Any], Any]) -> "AtOnce":
+        with suppress(StopIteration):
+            make(self).send(None)
+        return self
+
+    def add_done_callback(self, _callback: object) -> None: ...
+
+
+class NoQueues:
+    """No group has a dead-letter queue."""
+
+    def has(self, _group_id: str) -> bool:
+        return False
+
+
 class ShareRig:
     """A topic of some partitions, of which group "g" reads from the first record on."""
 
     def __init__(
         self, root: Path, *, partitions: int = 2, files: Files | None = None, slices: Any = None
     ) -> None:
-        self._slices = slices
+        self._slices: Any = slices or AtOnce()
         self.files = files or UnsyncedFiles()
         self.logs = [
             open_log(root, "t", index, topic_id=TOPIC_ID, files=self.files)
@@ -62,6 +83,7 @@ class ShareRig:
             configs=ShareGroupConfigs(ShareGroupSettings(), lambda _group_id: self.overrides),
             find_log=self._find_log,
             slices=self._slices,
+            queues=NoQueues(),  # type: ignore[arg-type] # as much of them as is needed
         )
 
     def _find_log(self, _topic_id: bytes, partition: int) -> PartitionLog:

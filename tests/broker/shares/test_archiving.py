@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from odradek.broker.coordinators import Coordinators
 from odradek.broker.shares import archiving, shares
 from odradek.broker.shares.archiving import Archiving
 from odradek.coordinator.share_partitions.dead_letters import Cause, DeadLetters
@@ -140,6 +142,21 @@ async def test_a_stop_does_not_wait_long_for_a_batch(
     assert archived.offsets == []
 
 
+async def test_a_stop_waits_for_the_nodes_of_a_played_cluster_too() -> None:
+    ended: list[int] = []
+
+    def shares_of(node_id: int) -> SimpleNamespace:
+        async def finish_archiving() -> None:
+            await asyncio.sleep(0)
+            ended.append(node_id)
+
+        return SimpleNamespace(finish_archiving=finish_archiving)
+
+    some: Any = SimpleNamespace(shares=shares_of(1), _shares_of_nodes=[shares_of(2), shares_of(3)])
+    await Coordinators.finish_archiving(some)
+    assert sorted(ended) == [1, 2, 3]
+
+
 async def test_nothing_is_written_for_a_share_partition_that_was_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,9 +184,9 @@ async def test_nothing_is_written_for_a_share_partition_that_was_closed(
 def test_share_partitions_of_a_deleted_group_are_closed(tmp_path: Path) -> None:
     rig = ShareRig(tmp_path)
     led = rig.shares.open(rig.key())
-    rig.shares.groups_deleted({"another"})
+    rig.shares.close_groups({"another"})
     assert rig.shares.is_open(led)
-    rig.shares.groups_deleted({led.key.group_id})
+    rig.shares.close_groups({led.key.group_id})
     assert not rig.shares.is_open(led)
 
 

@@ -9,6 +9,12 @@ import pytest
 
 from odradek.broker.testing import Broker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
 from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgeAcknowledgementBatch,
     ShareAcknowledgePartition,
@@ -19,6 +25,10 @@ from odradek.protocol.messages.share_acknowledge import (
 from odradek.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
+)
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
 )
 from tests.conformance.share_reader import ACCEPT, RELEASE
 from tests.support.share_queue import Queue, acknowledged, acquired
@@ -61,6 +71,17 @@ def test_a_record_whose_lock_has_ended_goes_to_another_member(
     [late] = acknowledged(slow.acknowledge((0, 0, [ACCEPT])))
     assert late == ErrorCode.INVALID_RECORD_STATE
     assert acknowledged(quick.acknowledge((0, 0, [ACCEPT]))) == [0]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_batch_size_that_is_not_positive_is_one(
+    open_queue: Callable[..., Queue], size: int
+) -> None:
+    queue = open_queue()
+    member = queue.member("one")
+    queue.broker.produce("orders", b"tea")
+    queue.broker.produce("orders", b"coffee")
+    assert acquired(member.fetch(0, batch_size=size)) == [(0, 0, 1), (1, 1, 1)]
 
 
 def test_of_a_partition_that_a_request_names_again_the_last_entry_counts(
@@ -163,6 +184,26 @@ def test_a_member_whose_connection_closes_leaves_its_group(
     assert state(queue) == "Stable"
     queue.clients[0].close()
     wait_until(lambda: state(queue) == "Empty")
+
+
+def test_start_offsets_that_are_altered_count_while_a_connection_stays_open(
+    open_queue: Callable[..., Queue],
+) -> None:
+    queue = open_queue()
+    queue.broker.produce("orders", b"tea")
+    member = queue.member("one")
+    assert acquired(member.fetch(0)) == [(0, 0, 1)]
+    assert acknowledged(member.acknowledge((0, 0, [ACCEPT]))) == [0]
+    member.leave()
+    leaving = ShareGroupHeartbeatRequest(
+        group_id=member.group, member_id=member.member, member_epoch=-1
+    )
+    assert not queue.clients[0].ask(leaving, ShareGroupHeartbeatResponse, 1).error_code
+    first = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0)
+    topic = AlterShareGroupOffsetsRequestTopic(topic_name="orders", partitions=[first])
+    alter = AlterShareGroupOffsetsRequest(group_id=member.group, topics=[topic])
+    assert not queue.clients[0].ask(alter, AlterShareGroupOffsetsResponse, 0).error_code
+    assert acquired(queue.member("two").fetch(0)) == [(0, 0, 1)]
 
 
 def test_a_session_keeps_few_partitions_that_do_not_exist(open_queue: Callable[..., Queue]) -> None:

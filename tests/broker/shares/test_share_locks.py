@@ -52,7 +52,7 @@ async def test_a_fault_at_the_end_of_a_lock_delays_that_one_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     rig = ShareRig(tmp_path, slices=Slices())
-    monkeypatch.setattr(shares, "MAX_AT_ONCE", 0)
+    monkeypatch.setattr(shares, "MAX_IN_FLIGHT_AT_ONCE", 0)
     for log in rig.logs:
         put(log, b"tea")
     assert rig.acquire("m", 0, 1) == [(0, 0, 1)] * 2

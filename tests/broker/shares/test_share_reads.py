@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.shares.sessions import SessionKey
 from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCall, ShareRead
-from odradek.broker.shares.shares import MAX_AT_ONCE
+from odradek.broker.shares.shares import MAX_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.errors import ErrorCode
@@ -102,6 +102,21 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     answers = rig.fetch("m", 0, 1)
     assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert answers[TOPIC_ID, 0].acquired_records
+
+
+def test_a_fault_in_opening_a_share_partition_is_the_error_of_that_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = ShareRig(tmp_path)
+    for log in rig.logs:
+        put(log, b"tea")
+    rig.acquire("m", 0)
+    rig.overrides["share.auto.offset.reset"] = "by_duration:a while"
+    answers = rig.first_fetch("m", 0, 1)
+    assert answers[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert f"{rig.key(1).text} is not opened" in caplog.text
+    put(rig.logs[0], b"coffee")
+    assert rig.first_fetch("m", 0, 1)[TOPIC_ID, 0].acquired_records
 
 
 def test_share_partitions_that_a_fetch_opens_are_read_one_by_one(tmp_path: Path) -> None:
@@ -218,20 +233,20 @@ class Later:
                 self.begun.pop().send(None)
 
 
-def test_locks_of_many_share_partitions_end_in_slices(tmp_path: Path) -> None:
-    count = MAX_AT_ONCE + 2
+def test_locks_of_many_records_end_in_slices(tmp_path: Path) -> None:
     later = Later()
-    rig = ShareRig(tmp_path, partitions=count, slices=later)
-    for log in rig.logs:
-        put(log, b"tea")
-    rig.fetch("m", *range(count))
-    partitions = [rig.shares.open(rig.key(index)).partition for index in range(count)]
-    assert {one.next_fetch_offset() for one in partitions} == {1}
+    rig = ShareRig(tmp_path, slices=later)
+    for log, count in zip(
+        rig.logs, (MAX_IN_FLIGHT_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE + 1), strict=True
+    ):
+        put(log, *[b"tea"] * count)
+    rig.fetch("m", 0, 1)
+    few, many = (rig.shares.open(rig.key(index)).partition for index in range(2))
     rig.states.loop.advance(60_000)
-    assert [one.next_fetch_offset() for one in partitions].count(0) == MAX_AT_ONCE
-    assert len(later.begun) == 1
+    assert few.next_fetch_offset() == 0
+    assert many.next_fetch_offset() > 0
     later.finish()
-    assert {one.next_fetch_offset() for one in partitions} == {0}
+    assert many.next_fetch_offset() == 0
 
 
 def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) -> None:
@@ -251,3 +266,88 @@ def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) ->
     later.finish()
     partitions = [rig.shares.open(rig.key(index)).partition for index in range(count)]
     assert {one.next_fetch_offset() for one in partitions} == {1}, "it keeps what it has"
+
+
+def test_a_state_with_many_batches_is_read_in_steps(tmp_path: Path) -> None:
+    """It may have a new life after a step, or the share-partition may be open then."""
+    stored = [DeliveryBatch(first, first, 1, first % 2 * 2) for first in range(100)]
+    steps = 0
+
+    def store_at_a_step() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == len(stored) // 2:
+            change(rig)
+
+    def begin_new_life(rig: ShareRig) -> None:
+        rig.states.initialize(state_epoch=2, start=7)
+
+    def open_it(rig: ShareRig) -> None:
+        opened.append(rig.shares.open(rig.key()))
+
+    opened: list[object] = []
+    for change in (begin_new_life, open_it):
+        rig, steps = ShareRig(tmp_path / change.__name__, partitions=1), 0
+        rig.states.write(*stored, start=0)
+        assert rig.shares.batches_to_open(rig.key()) == len(stored)
+        led = rig.shares.open(rig.key(), store_at_a_step)
+        assert rig.shares.is_open(led)
+        assert rig.shares.batches_to_open(rig.key()) == 0
+        assert steps >= len(stored) // 2
+        assert opened in ([], [led])
+        assert led.partition.start_offset == (0 if opened else 7)
+
+
+def acquires_again(root: Path, at_step: int) -> bool:
+    """A member acquires again at a step of its session's end. Returns whether there was that step.
+
+    It keeps what it acquires then.
+    """
+    later, passed = Later(), 0
+    rig = ShareRig(root, partitions=1, slices=later)
+    put(rig.logs[0], *[b"tea"] * (MAX_IN_FLIGHT_AT_ONCE + 1))
+    put(rig.logs[0], b"coffee")
+    key = SessionKey(GROUP, "m")
+    rig.open_session("m", 0, connection=connection())
+    rig.acquire("m")
+    partition = rig.shares.open(rig.key()).partition
+
+    def step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == at_step:
+            rig.shares.finish_release(key, no_step)  # as ShareFetch does
+            assert not rig.shares.is_releasing(*key)
+            assert partition.next_fetch_offset() == 0
+            rig.acquire("m")
+
+    later.step = step  # type: ignore[method-assign]
+    rig.shares.release_session(key)
+    assert rig.shares.is_releasing(*key)
+    later.finish()
+    assert not rig.shares.is_releasing(*key)
+    is_kept = partition.next_fetch_offset() == MAX_IN_FLIGHT_AT_ONCE + 2
+    assert is_kept is (passed >= at_step)
+    return is_kept
+
+
+def test_a_session_with_many_records_ends_in_slices(tmp_path: Path) -> None:
+    at_step = 1
+    while acquires_again(tmp_path / str(at_step), at_step):
+        at_step += 1
+    assert at_step > 4
+
+
+def test_a_share_partition_whose_state_is_gone_is_closed_when_records_are_released(
+    tmp_path: Path,
+) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea")
+    rig.open_session("m", 0, connection=connection())
+    led = rig.shares.open(rig.key())
+    assert rig.acquire("m") == [(0, 0, 1)]
+    rig.states.initialize(state_epoch=2)
+    rig.shares.release_session(SessionKey(GROUP, "m"))
+    assert not rig.shares.is_open(led)
+    rig.states.loop.advance(60_000)
+    assert rig.acquire("n") == [(0, 0, 1)]

@@ -2,13 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from odradek.broker.handlers import share_fetch
+from odradek.broker.shares.sessions import ShareSessions
 from odradek.broker.shares.waiting import WaitingRead
 from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from tests.support.requests import build
 
 MINUTE_MS = 60_000
 LIMIT_SECONDS = 10
@@ -90,3 +96,30 @@ async def test_a_fetch_that_is_cancelled_while_it_ends_leaves_nothing_behind() -
         await asyncio.wait_for(waiting_read(Read(led, cancel), wake), LIMIT_SECONDS)
     assert not led.on_append
     assert not led.waiting
+
+
+async def test_a_stop_of_the_broker_answers_a_refusal_that_is_delayed() -> None:
+    shares = SimpleNamespace(sessions=ShareSessions(0), finish_release=lambda _key, _step: None)
+    coordinators = SimpleNamespace(
+        serves_share_groups=True, shares=shares, waiting_share_fetches=set[Any]()
+    )
+    topics = SimpleNamespace(partition_count=1)
+    context = SimpleNamespace(
+        broker=SimpleNamespace(coordinators=coordinators, metadata=SimpleNamespace(topics=topics)),
+        slices=object(),
+        api_version=2,
+        session=object(),
+        step=no_step,
+        sliced=lambda items: items,
+        check_group=lambda _operation, _group_id: None,
+    )
+    request = build(ShareFetchRequest, 2, group_id="g", member_id="m", max_wait_ms=MINUTE_MS)
+    answer = share_fetch.handle(context, request)  # type: ignore[arg-type] # as much of it as is needed
+    assert not isinstance(answer, ShareFetchResponse)
+    waiting = asyncio.ensure_future(answer)
+    await asyncio.sleep(0)
+    [delay] = coordinators.waiting_share_fetches
+    delay.release()
+    refused = await asyncio.wait_for(waiting, LIMIT_SECONDS)
+    assert refused.error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert not coordinators.waiting_share_fetches

@@ -1,5 +1,7 @@
 """The state of many partitions is created in several turns of the loop."""
 
+from itertools import count
+
 import pytest
 
 from odradek.coordinator.any_group.caller import Caller
@@ -33,6 +35,10 @@ class States(NoShareStates):
             raise ApiError(ErrorCode.NOT_COORDINATOR, "its log is offline")
         self.created.append(key.partition)
 
+    def delete(self, key: SharePartitionKey, now_ms: int) -> None:  # as a share coordinator
+        if key.partition in self.created:
+            self.created.remove(key.partition)
+
 
 @pytest.fixture
 def states() -> States:
@@ -56,6 +62,12 @@ def join(groups: Groups, group_id: str) -> None:
     request = ShareGroupHeartbeatRequest(
         group_id=group_id, member_id="m", member_epoch=0, subscribed_topic_names=["wide"]
     )
+    answer = groups.coordinator.members.share_group_heartbeat(request, Caller("c", "/127.0.0.1", 1))
+    assert answer.error_code == ErrorCode.NONE
+
+
+def leave(groups: Groups) -> None:
+    request = ShareGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=-1)
     answer = groups.coordinator.members.share_group_heartbeat(request, Caller("c", "/127.0.0.1", 1))
     assert answer.error_code == ErrorCode.NONE
 
@@ -98,6 +110,42 @@ def test_no_state_is_created_for_a_group_that_is_deleted_meanwhile(
     del groups.coordinator.shards.of(GROUP).state.groups[GROUP]
     groups.advance(0)
     assert len(states.created) == STATES_PER_TURN
+
+
+@pytest.mark.parametrize("at_step", range(2, PARTITIONS, 40))
+def test_states_that_a_member_gets_while_its_group_is_deleted_stay(
+    groups: Groups, states: States, at_step: int
+) -> None:
+    groups.advance(0)
+    leave(groups)
+    passed = 0
+
+    def step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == at_step:
+            states.created.clear()  # those that are left are created again
+            join(groups, GROUP)
+            groups.advance(0)
+
+    [result] = groups.coordinator.admin.delete([GROUP], step)
+    assert result.error_code == ErrorCode.NON_EMPTY_GROUP
+    assert states.created == list(range(PARTITIONS))
+    assert group_of(groups).has_unassigned_partitions()
+
+
+def test_no_state_is_created_while_its_group_is_deleted(groups: Groups, states: States) -> None:
+    groups.loop.turn()
+    leave(groups)
+
+    steps = count()
+
+    def step() -> None:
+        if next(steps) > PARTITIONS // 2:
+            groups.loop.turn()
+
+    groups.coordinator.admin.delete([GROUP], step)
+    assert states.created == []
 
 
 def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups) -> None:

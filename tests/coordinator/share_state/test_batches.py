@@ -1,12 +1,15 @@
 """Batches are combined as Apache Kafka does it, and each offset keeps its highest delivery."""
 
+from collections.abc import Collection
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.share_state.batches import NO_OFFSET, DeliveryBatch, combined
+from odradek.coordinator.share_state import batches
+from odradek.coordinator.share_state.batches import NO_OFFSET, DeliveryBatch, combined, with_new
 from tests.support.lengths import by_length
 from tests.support.share_batches import KafkaCombiner
 
@@ -71,6 +74,27 @@ def test_a_batch_that_ends_before_it_begins_is_left_out() -> None:
     reversed_batch = acknowledged(5, 3, 2)
     assert combined([available(0, 9)], [reversed_batch], NO_OFFSET) == (available(0, 9),)
     assert combined([], [reversed_batch], NO_OFFSET) == ()
+
+
+@given(stored=some_batches, new=some_batches, start=start_offsets)
+def test_new_batches_are_combined_with_those_that_they_meet(
+    stored: list[DeliveryBatch], new: list[DeliveryBatch], start: int
+) -> None:
+    before = combined((), stored, NO_OFFSET)
+    assert with_new(before, new, start) == combined(before, new, start)
+
+
+def test_a_write_is_not_combined_with_batches_far_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = tuple(available(first, first, 1 + first % 2) for first in range(0, 9_000, 2))
+    met: list[int] = []
+
+    def counted(some: Collection[DeliveryBatch], *arguments: Any) -> tuple[DeliveryBatch, ...]:
+        met.append(len(some))
+        return combined(some, *arguments)
+
+    monkeypatch.setattr(batches, "combined", counted)
+    found = with_new(stored, [acknowledged(4_000, 4_001)], 0)
+    assert (len(found), met) == (len(stored), [2])
 
 
 @given(stored=some_batches, new=some_batches, start=start_offsets)
