@@ -37,7 +37,8 @@ _WAIT_S = 0.05
 class DataLostError(Exception):
     """Records of a range no longer exist: they were deleted, or the topic was recreated.
 
-    The lost offsets are [start, resumes_at). `resumes_at` is None if no log follows them.
+    The lost offsets are [start, resumes_at). `resumes_at` is None if no log follows `start`, or if
+    a marker of a transaction is missing after it. All records before `start` were returned.
     """
 
     def __init__(self, message: str, start: int = -1, resumes_at: int | None = None) -> None:
@@ -101,11 +102,14 @@ class RangeReader:
         Raises DataLostError, CorruptRecordError, OSError.
         """
         offset, end = self.wanted.start, self.wanted.end
+
+        def lose_undecided(undecided: int) -> None:
+            # `offset` is where the piece begins: none of its batches has been returned yet.
+            what = f"offset {undecided} is lost: the marker of its transaction was deleted"
+            self._lose(what, offset)
+
         committed = CommittedBatches(
-            self.directories,
-            self.wanted.partition,
-            self._lose_undecided,
-            verify_crc=self.verify_crc,
+            self.directories, self.wanted.partition, lose_undecided, verify_crc=self.verify_crc
         )
         done: OpenSegment | None = None
         while offset < end:
@@ -196,9 +200,6 @@ class RangeReader:
         if not segments or until == self.wanted.end:
             return None
         return log.open(segments[0])
-
-    def _lose_undecided(self, offset: int) -> None:
-        self._lose(f"offset {offset} is lost: the marker of its transaction was deleted", offset)
 
     def _lose(self, what: str, start: int, resumes_at: int | None = None) -> None:
         """Raise DataLostError, or log a warning if loss is allowed."""

@@ -233,11 +233,15 @@ class RangeReading:
     def _skip_lost(self, error: DataLostError) -> int | None:
         """Return where to continue after lost offsets.
 
-        Returns None if the log ends before them: it may grow, so they are not lost.
+        Returns None if the log ends before them, or if a transaction has no marker any more: the
+        log may grow, so they are not lost.
         """
         if error.resumes_at is None:
             self._end = error.start
-            self.note = f"the log ends at {self._end} now, not at {self._wanted.end}"
+            self.note = (
+                f"the log is read up to offset {self._end} now, not up to {self._wanted.end}: it "
+                "ends there, or the marker of a transaction is missing"
+            )
             return None
         self._lost.append(Span(error.start, error.resumes_at))
         self._next_offset = error.resumes_at

@@ -38,7 +38,7 @@ from tests.support.archives import (
     seen,
 )
 from tests.support.crashing_files import QuickFiles
-from tests.support.dirty_logs import Writer, clean
+from tests.support.dirty_logs import Writer, clean, end_transaction
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
 ANY_TIME = {"message_timestamp_after_max_ms": (1 << 63) - 1}
@@ -354,12 +354,32 @@ def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: 
     settings = settings_for(tmp_path)
     summary = run_archive(Meanwhile(cut), settings, files=QUICK)
     assert summary.lost == []
-    assert f"the log ends at {int(last)} now" in summary.notes[0]
+    assert f"the log is read up to offset {int(last)} now" in summary.notes[0]
     log = box.open()
     for _ in range(10):
         put(log, *[b"new"] * 30)
     archive_here(settings, QUICK)
     assert archived(settings) == logged(box.directory)
+
+
+def test_records_before_one_whose_marker_is_gone_are_archived_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    """All are in one piece, in which a transaction cannot be decided any more."""
+    box = box_at(tmp_path / "log", segment_bytes=1 << 20)
+    log = box.open()
+    put(log, *[b"before"] * 5)
+    transaction = batch_of(b"undecided", producer=(1, 0, 0), is_transactional=True)
+    log.append(transaction, now_ms=NOW_MS, transaction_verified=True)
+    end_transaction(log, 1, 0, commit=True)
+    settings = settings_for(tmp_path)
+    summary = run_archive(Meanwhile(lambda: log.truncate_to(6, NOW_MS)), settings, files=QUICK)
+    assert "the log is read up to offset 0 now, not up to 7" in summary.notes[0]
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == [0, 1, 2, 3, 4]
+    end_transaction(log, 1, 0, commit=True)
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
