@@ -45,7 +45,7 @@ class Repair:
     def repair(self, partition: TopicPartition) -> str:
         """Repair a partition, and say what was done. Raises JobError, OSError."""
         directories = self.planner.directories
-        topic_id = directories.topic_id(directories.required(partition))
+        topic_id = self.planner.topic_id(partition)
         archived = self.table.state.of(partition_key(partition, topic_id))
         log_start = offset_bounds(directories, partition).start
         marks = [

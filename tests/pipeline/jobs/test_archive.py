@@ -340,6 +340,35 @@ def test_a_topic_whose_id_is_gone_is_not_archived_as_another(
     assert archived(settings) == logged(box.directory)
 
 
+def test_a_topic_whose_id_becomes_known_later_is_read_on(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.assign_topic_id(b"a" * 16)
+    write_more(log, 20)
+    added = box.directory.with_name("orders-1")
+    shutil.copytree(box.directory, added)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory) + logged(added)
+    assert len(state_of(settings).newest("orders")) == 2
+
+
+def test_a_topic_with_an_id_is_another_than_one_without_if_its_records_are_others(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    first = archived(settings)
+    log.close(NOW_MS)
+    shutil.rmtree(box.directory)
+    log = box.open()
+    log.assign_topic_id(b"b" * 16)
+    write_more(log, 60)
+    archive_here(settings, QUICK)
+    assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
+
+
 def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
     box = box_at(tmp_path / "log")
     log = box.open()
