@@ -153,28 +153,32 @@ def run_replay(
 def _begin(
     settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup, summary: ReplaySummary
 ) -> dict[Place, PartitionProgress]:
-    """Commit the first marks, or check those of the job that is continued. Returns them."""
+    """Commit the first marks unless the job is continued, check its marks, and return them."""
     found = read_progress(group, plan.sources.keys())
-    if settings.continues:
-        check_same_job(plan.content_hash, settings.job_id, list(found.values()))
-        summary.notes += [
-            f"{plan.sources[place].of} was archived after the job began: it is not part of it"
-            for place in plan.sources
-            if place not in found
-        ]
-        return found
-    if found:
-        raise JobError(f"the job {settings.job_id} exists already")
+    if not settings.continues:
+        if found:
+            raise JobError(f"the job {settings.job_id} exists already")
+        _commit_first(settings, plan, group)
+        found = read_progress(group, plan.sources.keys())
+    check_same_job(plan.content_hash, settings.job_id, list(found.values()))
+    summary.notes += [
+        f"{plan.sources[place].of} was archived after the job began: it is not part of it"
+        for place in plan.sources
+        if place not in found
+    ]
+    return found
+
+
+def _commit_first(settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup) -> None:
     marks = first_marks(plan.content_hash, plan.sources.keys())
     if settings.delivery is Delivery.AT_LEAST_ONCE:
         group.commit(marks)
-    else:
-        target, _ = next(iter(plan.sources))
-        with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
-            transaction.take_over()
-            transaction.begin()
-            transaction.commit(group, marks)
-    return read_progress(group, plan.sources.keys())
+        return
+    target, _ = next(iter(plan.sources))
+    with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
+        transaction.take_over()
+        transaction.begin()
+        transaction.commit(group, marks)
 
 
 def _unchanged(replay: PartitionReplay) -> ReplayResult:
