@@ -88,6 +88,20 @@ def test_a_log_that_ends_earlier_takes_its_records_from_the_archive(tmp_path: Pa
     assert archived(settings) == log.records
 
 
+def test_a_repair_compares_timestamps_that_have_no_date(tmp_path: Path) -> None:
+    far_ms = 10**15  # in the year 33658
+    log = Log(tmp_path, message_timestamp_after_max_ms=(1 << 63) - 1)
+    for at_ms in (NOW_MS, far_ms, far_ms + 1):
+        put(log.log, b"kept", timestamps=[at_ms])
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.lose_from(2)
+    put(log.log, b"new", timestamps=[far_ms + 2])
+    summary = archive_here(settings, QUICK)
+    assert "from offset 2 on" in summary.repaired[0]
+    assert archived(settings) == log.records
+
+
 def test_a_repair_takes_what_the_archive_had_even_without_until_end(tmp_path: Path) -> None:
     """The active segment was archived before, so a reader must not find less."""
     log = Log(tmp_path)
