@@ -102,7 +102,9 @@ def _first_at(
 ) -> int | None:
     if header.is_control or not header.record_count:
         return None
-    data = segment.files.pread_exact(segment.file, header.size_bytes, position)
+    data = segment.pread(header.size_bytes, position)
+    if len(data) < header.size_bytes:  # the log has been cut
+        return None
     for records in _records(data, header):
         offset = records.offset
         is_found = (records.timestamp_ms >= timestamp_ms) & (offset >= bounds.start)
