@@ -2,9 +2,9 @@
 
 A range is planned by offsets and also read by offsets, segment after segment, because segments may
 be rolled, deleted or replaced by cleaned ones in the meantime. The content of an open file does not
-change, but the log may be cut at its end. A batch is returned if it is complete and its checksum is correct. So no record is
-torn or returned twice. If records that existed when the range was planned are missing,
-DataLostError is raised, or the reader continues after them.
+change, but a broker may cut its end. A batch is returned if it is complete and its checksum is
+correct. So no record is torn or returned twice. If records that existed when the range was planned
+are missing, DataLostError is raised, or the reader continues after them.
 """
 
 import logging

@@ -184,6 +184,23 @@ def test_times_are_found_where_the_broker_finds_them(tmp_path: Path) -> None:
         assert offset_at(directories(box), PARTITION, stamp, bounds) == expected
 
 
+class ReadOnly(Files):
+    """Of a file system that is mounted so, for example."""
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        assert read_only, f"{path} is opened for writing"
+        return super().open(path, create=create, read_only=read_only)
+
+
+def test_nothing_is_opened_for_writing(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    there = LogDirectories([tmp_path], ReadOnly())
+    bounds = offset_bounds(there, PARTITION)
+    assert offset_at(there, PARTITION, stored(box)[-1][3], bounds) is not None
+    assert rows(replace(reader(box, *bounds), directories=there).read()) == stored(box)
+
+
 def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     log = box.open()
