@@ -93,10 +93,10 @@ class MarkGroup:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def read(self, places: Collection[Place]) -> list[Mark]:
-        """Return the marks that exist."""
+    def read(self, places: Collection[Place], within_s: float = _TIMEOUT_S) -> list[Mark]:
+        """Return the marks that exist. After `within_s` no further attempt is made."""
         asked = [TopicPartition(*place) for place in places]
-        offsets = self._retry(lambda: self._consumer.committed(asked, _ATTEMPT_S))
+        offsets = self._retry(lambda: self._consumer.committed(asked, _ATTEMPT_S), within_s)
         return [_as_mark(committed) for committed in offsets if committed.offset >= 0]
 
     def commit(self, marks: Iterable[Mark]) -> None:
@@ -108,7 +108,9 @@ class MarkGroup:
         """Return what a producer needs in order to commit for this group."""
         return self._consumer.consumer_group_metadata()
 
-    def _retry(self, ask: Callable[[], list[TopicPartition]]) -> list[TopicPartition]:
+    def _retry(
+        self, ask: Callable[[], list[TopicPartition]], within_s: float = _TIMEOUT_S
+    ) -> list[TopicPartition]:
         """Ask until there is an answer without errors, while they may pass. Raises WriteError."""
         began = time.monotonic()
         while True:
@@ -126,7 +128,7 @@ class MarkGroup:
                     no_answer = self._errors.no_answer(self._client, FIRST_ANSWER_S)
                     if no_answer is not None:
                         raise WriteError(no_answer) from error
-                if reason.code() not in _TRANSIENT or waited_s > _TIMEOUT_S:
+                if reason.code() not in _TRANSIENT or waited_s >= within_s:
                     text = "".join([f"group {self.name}: ", *topic, reason_of(reason)])
                     raise WriteError(text) from error
             else:

@@ -229,7 +229,8 @@ def _reported(
         while not last:
             last = ended.wait(_POLL_EVERY_S)
             try:
-                found = read_progress(group, places)
+                # A single attempt: the end of the job waits for it.
+                found = read_progress(group, places, within_s=0)
             except (JobError, WriteError):
                 continue  # the tasks report what is wrong
             records = sum(each.records for each in found.values())

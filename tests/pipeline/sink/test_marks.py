@@ -34,6 +34,14 @@ class Answers:
         pass
 
 
+def test_a_read_without_patience_is_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Answers(*[KafkaError.COORDINATOR_LOAD_IN_PROGRESS] * 2)
+    monkeypatch.setattr(marks, "Consumer", answers)
+    with MarkGroup({}, "group") as group, pytest.raises(WriteError, match="LOAD_IN_PROGRESS"):
+        group.read([], within_s=0)
+    assert len(answers.errors) == 1
+
+
 @pytest.mark.parametrize("ask", [lambda group: group.commit([MARK]), lambda group: group.read([])])
 def test_an_error_of_one_partition_is_tried_again_or_raised(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[MarkGroup], object]
