@@ -493,6 +493,13 @@ def test_small_files_become_one_with_the_same_records(tmp_path: Path) -> None:
     assert archive_here(settings, QUICK).total().merged_files == 0
 
 
+def test_a_topic_of_which_nothing_is_archived_yet_has_no_files_to_merge(tmp_path: Path) -> None:
+    box_at(tmp_path / "log").open()
+    choice = TopicChoice(names=["orders"])
+    summary = archive_here(settings_for(tmp_path, topics=choice, compact=True), QUICK)
+    assert summary.total().records == 0
+
+
 def test_files_of_earlier_versions_are_kept_for_their_readers(tmp_path: Path) -> None:
     box, _ = written(tmp_path)
     archive_here(settings_for(tmp_path), QUICK)
