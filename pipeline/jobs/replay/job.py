@@ -1,5 +1,6 @@
 """Implements `odradek pipeline replay`: one task per partition writes an archive to topics."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,6 +93,9 @@ def new_job_id() -> str:
 
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:
     """Return what a run would do, without connecting to a broker. Raises JobError, OSError."""
+    rate = settings.records_per_s
+    if rate is not None and not 0 < rate < math.inf:
+        raise JobError(f"{rate:g} records per second is no rate: name one above 0, or none")
     archived = read_archive(settings.archive, settings.topics, settings.selection, files or Files())
     if settings.to_topic is not None and len(archived.topics) != 1:
         raise JobError(
