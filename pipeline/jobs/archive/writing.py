@@ -131,7 +131,9 @@ class RangeReading:
 
     def archived(self, files: Iterable[WrittenFile] = ()) -> ArchivedRange:
         """Return what was read, after the last record."""
-        schema = self._schema
+        schema, mark = self._schema, self._mark
+        if self._end < self._wanted.end:
+            mark = mark_before(self._directories, self._wanted.partition, self._end)
         records = {True: 0, False: 0}
         for file in files:
             records[file.is_dead_letters] += file.records
@@ -139,7 +141,7 @@ class RangeReading:
             of=partition_key(self._wanted.partition, self._wanted.topic_id),
             start=self._wanted.start,
             end=self._end,
-            mark=self._mark if self._end == self._wanted.end else None,
+            mark=mark,
             records=records[False],
             dead_letters=records[True],
             lost=tuple(self._lost),

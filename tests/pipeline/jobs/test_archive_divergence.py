@@ -184,6 +184,23 @@ def test_a_damaged_log_takes_nothing_from_the_archive(tmp_path: Path) -> None:
     assert archived(settings) == before
 
 
+def test_a_log_that_was_archived_up_to_a_damaged_batch_may_lose_records(tmp_path: Path) -> None:
+    log = Log(tmp_path, segment_bytes=500)
+    log.put(b"kept", 10)
+    second = log.log.segments[1].base_offset
+    path = log.box.path(second, ".log")
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"kept", b"Kept"))
+    settings = settings_for(tmp_path, max_split_bytes=1 << 20)
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == list(range(second))
+    path.write_bytes(sound)
+    log.lose_from(second - 1)
+    log.put(b"new", 5)
+    archive_here(settings, QUICK)
+    assert archived(settings) == log.records
+
+
 def test_a_batch_that_differs_only_in_its_header_costs_nothing(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.put(b"kept", 10)
