@@ -6,12 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive import repair
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive
 from odradek.pipeline.jobs.archive.repair import first_difference
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.files import OpenFile
 from tests.support.archives import archive_here, at, logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import clean
@@ -85,6 +87,41 @@ def test_a_log_that_ends_earlier_takes_its_records_from_the_archive(tmp_path: Pa
     assert "from offset 12 on" in summary.repaired[0]
     log.put(b"new", 5)
     assert archive_here(settings, QUICK).repaired == []
+    assert archived(settings) == log.records
+
+
+class SyncedFiles(QuickFiles):
+    """Remembers what was synced."""
+
+    def __init__(self) -> None:
+        self.synced: set[Path] = set()
+
+    def fsync(self, file: OpenFile) -> None:
+        self.synced.add(file.path)
+
+
+def test_a_repair_is_synced_before_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path)
+    log.put(b"kept", 10)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.lose_from(5)
+    log.put(b"new", 5)
+    files = SyncedFiles()
+    commit = DeltaTable.create_write_transaction
+    added: list[Path] = []
+
+    def checked(table: DeltaTable, actions: list[Any], **how: Any) -> None:
+        new = [tmp_path / "archive" / each.path for each in actions if hasattr(each, "stats")]
+        assert files.synced.issuperset(new)
+        added.extend(new)
+        commit(table, actions, **how)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", checked)
+    assert len(archive_here(settings, files).repaired) == 1
+    assert len(added) == 2  # the rest of the old records, and the new ones
     assert archived(settings) == log.records
 
 

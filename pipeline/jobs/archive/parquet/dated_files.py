@@ -171,13 +171,7 @@ def have_no_date(times_ms: Ints) -> Bools:
     return _are_outside(times_ms // _MS_PER_DAY)
 
 
-def dates_of(timestamps: pa.ChunkedArray) -> pa.Array:
-    """Return the dates of timestamps, as `date_of` makes them."""
-    days = _days_of(timestamps)
-    return pa.array(days.astype(np.int32), pa.date32(), mask=days == _NO_DAY)
-
-
-def _days_of(timestamps: pa.Array | pa.ChunkedArray) -> Ints:
+def _days_of(timestamps: pa.Array) -> Ints:
     """Return the days since 1970-01-01; _NO_DAY outside the years 1 to 9999."""
     days: Ints = timestamps.cast(pa.int64()).to_numpy() // _US_PER_DAY
     return np.where(_are_outside(days), _NO_DAY, days)
