@@ -84,8 +84,8 @@ class Decoder(Protocol):
 class RangeReader:
     """Reads one range with a decoder. `wait` sleeps, in seconds, before another attempt.
 
-    With `is_exact`, batches beside the range are not checked. Else some of them may be, because the
-    range is found by the offset index.
+    With `is_exact`, only the batches of the range are read, so that damage beside it is no error.
+    Else it is found by the offset index, and some batches before and after it are read as well.
     """
 
     directories: LogDirectories

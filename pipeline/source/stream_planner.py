@@ -56,7 +56,7 @@ class StreamPlanner:
         self._clock_ms = clock_ms
         self._initial: StreamOffsets | None = None  # until this process plans the first batch
         self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
-        self._final_ends: StreamOffsets | None = None
+        self._final_ends: StreamOffsets | None = None  # where AvailableNow stops
         self._reported: set[TopicPartition] = set()  # that are missing
         self._left_out: Offsets = {}  # where those were that the end of the last batch lacks
         self._last_batch_ms = -math.inf
@@ -76,8 +76,8 @@ class StreamPlanner:
     def current_ends(self) -> StreamOffsets:
         """Return the end of each existing partition that the options select."""
         selected = self._options.topics.choose(self._origin.partitions())
-        # Before the ends: if a topic is created again in between, `parts` finds that its id is
-        # another than that of the batch.
+        # The ids before the ends: if a topic is created again in between, `parts` finds that its
+        # id is another than that of the batch.
         topic_ids = self._origin.topic_ids(selected)
         bounds = self._origin.bounds(selected)
         self.last_ends = self._stream_offsets(
