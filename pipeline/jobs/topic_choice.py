@@ -32,21 +32,25 @@ class TopicChoice:
 
     def select(self, topics: Collection[str], where: str = "") -> list[str]:
         """Return the selected topics. Raises JobError if a named topic is missing."""
-        matches = self._matcher()
+        matches = self.matcher()
         missing = set(self.names).difference(topics)
         if missing:
             raise JobError(f"no topic {', '.join(sorted(missing))}{where}")
-        return [topic for topic in topics if topic in self.names or matches(topic)]
+        return list(filter(matches, topics))
 
-    def _matcher(self) -> Callable[[str], bool]:
+    def matcher(self) -> Callable[[str], bool]:
+        """Return what tells whether a topic is selected. Raises JobError."""
         if self.pattern is None and self.names:
-            return lambda _topic: False
+            return lambda topic: topic in self.names
         try:
             pattern = re.compile(".*" if self.pattern is None else self.pattern)
         except re.error as error:
             raise JobError(f"invalid pattern {self.pattern!r}: {error}") from error
         return lambda topic: (
-            not is_internal(topic)
-            and topic != CLUSTER_METADATA_TOPIC
-            and pattern.fullmatch(topic) is not None
+            topic in self.names
+            or (
+                not is_internal(topic)
+                and topic != CLUSTER_METADATA_TOPIC
+                and pattern.fullmatch(topic) is not None
+            )
         )

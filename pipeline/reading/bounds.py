@@ -83,14 +83,16 @@ def offset_at(
 
 def _max_timestamp_ms(segment: OpenSegment, unknown_ms: int) -> int:
     """Return the largest timestamp in a closed segment's time index; else `unknown_ms`."""
-    path = segment.beside(FileKind.TIME_INDEX)
     try:
-        last = TimeIndex(segment.files, path, segment.base_offset, max_bytes=0).last_entry
+        file = segment.files.open(segment.beside(FileKind.TIME_INDEX), read_only=True)
     except FileNotFoundError:
         return unknown_ms
+    entry = TimeIndex.entry
+    number = file.append_position // entry.size - 1
+    data = segment.files.pread(file, entry.size, number * entry.size) if number >= 0 else b""
+    last_ms, relative_offset = entry.unpack(data) if len(data) == entry.size else (0, 0)
     # The index of the active segment may be empty, or end in zeros.
-    is_known = last.timestamp_ms > 0 and last.offset > segment.base_offset
-    return last.timestamp_ms if is_known else unknown_ms
+    return last_ms if last_ms > 0 and relative_offset > 0 else unknown_ms
 
 
 def _first_at(
@@ -102,7 +104,9 @@ def _first_at(
 ) -> int | None:
     if header.is_control or not header.record_count:
         return None
-    data = segment.files.pread_exact(segment.file, header.size_bytes, position)
+    data = segment.pread(header.size_bytes, position)
+    if len(data) < header.size_bytes:  # the log has been cut
+        return None
     for records in _records(data, header):
         offset = records.offset
         is_found = (records.timestamp_ms >= timestamp_ms) & (offset >= bounds.start)

@@ -47,7 +47,7 @@ class CommittedBatches:
         self._partition = partition
         self._on_missing = on_missing
         self._verify_crc = verify_crc
-        self._here: SegmentMarkers
+        self._here: SegmentMarkers  # of the segment that was entered last
         self._open_at_end: FirstOffsets | None = None  # of this segment; None: not read yet
         self._later: list[SegmentMarkers] = []
         # By producer: the first marker after this segment. None: there is none.

@@ -98,6 +98,9 @@ class HighWatermarks:
     def _is_single(self, single: "SingleReplicas", topic_id: bytes, partition: int) -> bool:
         try:
             return single.contain(topic_id, partition)
+        except FileNotFoundError:  # the metadata log was deleted or moved; look for it next time
+            self._single = None
+            return False
         except (CorruptRecordError, DecodeError) as error:
             self._warn(
                 f"records after the last checkpoint of the high watermarks are not read: the number"

@@ -21,6 +21,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .checkpoint_cache import CheckpointCache
 from .high_watermarks import HighWatermarks
+from .missing_files import read_until_found
 
 Result = TypeVar("Result")
 
@@ -61,15 +62,11 @@ class LogDirectories:
     def retry(self, partition: TopicPartition, read: Callable[[LogReader], Result]) -> Result:
         """Call `read` with the partition's reader, again if a file is missing that it listed.
 
-        A broker may replace or delete a file after it was listed. Raises FileNotFoundError if the
-        partition does not exist.
+        Raises FileNotFoundError if the partition does not exist, or if the file stays missing.
         """
-        while True:
-            try:
-                return read(self.reader(partition))
-            except FileNotFoundError:
-                if self.find(partition) is None:
-                    raise
+        return read_until_found(
+            lambda: read(self.reader(partition)), lambda: self.find(partition) is not None
+        )
 
     def topic_id(self, directory: Path) -> bytes | None:
         """Return the id of the directory's topic; None if no file contains it."""

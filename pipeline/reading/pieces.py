@@ -2,7 +2,8 @@
 
 Batches of magic 2 come with the table of their headers; their checksums are verified on demand.
 Messages of magic 0 and 1, which come before them in an old log, are returned as they are. Reading
-ends before an incomplete batch, without an error.
+ends before an incomplete batch, without an error, also if the file has become shorter than it was
+when it was opened: a broker cuts a log in place.
 """
 
 from collections.abc import Iterator
@@ -62,7 +63,9 @@ def read_pieces(
             if size is None or size > left:
                 return
             if size > len(data):
-                data = segment.files.pread_exact(segment.file, size, position)
+                data = segment.pread(size, position)
+                if size > len(data):
+                    return
             piece = _piece(data, position, verify_crc=verify_crc)
             yield piece
             position = piece.end_position
@@ -72,6 +75,8 @@ def read_pieces(
 
 def _first_size(data: bytes) -> int | None:
     """Return the size of the first batch or message; None if its header is incomplete."""
+    if len(data) <= MAGIC_POSITION:
+        return None
     if data[MAGIC_POSITION] == MAGIC_V2:
         return read_header(data).size_bytes if len(data) >= HEADER_BYTES else None
     if len(data) < SMALLEST_MESSAGE_BYTES:

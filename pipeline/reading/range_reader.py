@@ -2,9 +2,9 @@
 
 A range is planned by offsets and also read by offsets, segment after segment, because segments may
 be rolled, deleted or replaced by cleaned ones in the meantime. The content of an open file does not
-change. A batch is returned if it is complete and its checksum is correct. So no record is
-torn or returned twice. If records that existed when the range was planned are missing,
-DataLostError is raised, or the reader continues after them.
+change, but a broker may cut its end. A batch is returned if it is complete and its checksum is
+correct. So no record is torn or returned twice. If records that existed when the range was planned
+are missing, DataLostError is raised, or the reader continues after them.
 """
 
 import logging
@@ -37,7 +37,8 @@ _WAIT_S = 0.05
 class DataLostError(Exception):
     """Records of a range no longer exist: they were deleted, or the topic was recreated.
 
-    The lost offsets are [start, resumes_at). `resumes_at` is None if no log follows them.
+    The lost offsets are [start, resumes_at). `resumes_at` is None if no log follows `start`, or if
+    a marker of a transaction is missing after it. All records before `start` were returned.
     """
 
     def __init__(self, message: str, start: int = -1, resumes_at: int | None = None) -> None:
@@ -83,8 +84,8 @@ class Decoder(Protocol):
 class RangeReader:
     """Reads one range with a decoder. `wait` sleeps, in seconds, before another attempt.
 
-    With `is_exact`, batches beside the range are not checked. Else some of them may be, because the
-    range is found by the offset index.
+    With `is_exact`, only the batches of the range are read, so that damage beside it is no error.
+    Else it is found by the offset index, and some batches before and after it are read as well.
     """
 
     directories: LogDirectories
@@ -101,11 +102,14 @@ class RangeReader:
         Raises DataLostError, CorruptRecordError, OSError.
         """
         offset, end = self.wanted.start, self.wanted.end
+
+        def lose_undecided(undecided: int) -> None:
+            # `offset` is where the piece begins: none of its batches has been returned yet.
+            what = f"offset {undecided} is lost: the marker of its transaction was deleted"
+            self._lose(what, offset)
+
         committed = CommittedBatches(
-            self.directories,
-            self.wanted.partition,
-            self._lose_undecided,
-            verify_crc=self.verify_crc,
+            self.directories, self.wanted.partition, lose_undecided, verify_crc=self.verify_crc
         )
         done: OpenSegment | None = None
         while offset < end:
@@ -196,9 +200,6 @@ class RangeReader:
         if not segments or until == self.wanted.end:
             return None
         return log.open(segments[0])
-
-    def _lose_undecided(self, offset: int) -> None:
-        self._lose(f"offset {offset} is lost: the marker of its transaction was deleted", offset)
 
     def _lose(self, what: str, start: int, resumes_at: int | None = None) -> None:
         """Raise DataLostError, or log a warning if loss is allowed."""

@@ -24,6 +24,7 @@ from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader, OpenSegment, StoredBatch
 
 from .index_lookup import position_before
+from .missing_files import read_until_found
 
 _NOTHING_READ = -1
 
@@ -41,19 +42,13 @@ class SingleReplicas:
 
         Raises CorruptRecordError, DecodeError, OSError.
         """
-        self._read_on()
+        files, directory = self._log.files, self._log.directory
+        read_until_found(self._read_on, lambda: files.is_directory(directory))
         return self._is_single.get((topic_id, partition), False)
 
     def _read_on(self) -> None:
-        while True:
-            try:
-                self._read_snapshot()
-                self._read_log()
-            except FileNotFoundError:  # a file was deleted after it was listed
-                if not self._log.files.is_directory(self._log.directory):
-                    raise
-            else:
-                return
+        self._read_snapshot()
+        self._read_log()
 
     def _read_snapshot(self) -> None:
         """Read the newest snapshot, unless the log was read as far as that."""

@@ -93,20 +93,11 @@ class MarkGroup:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def read(self, places: Collection[Place]) -> list[Mark]:
-        """Return the marks that exist."""
+    def read(self, places: Collection[Place], within_s: float = _TIMEOUT_S) -> list[Mark]:
+        """Return the marks that exist. After `within_s` no further attempt is made."""
         asked = [TopicPartition(*place) for place in places]
-        offsets: list[TopicPartition] = self._retry(
-            lambda: self._consumer.committed(asked, _ATTEMPT_S)
-        )
-        marks: list[Mark] = []
-        for committed in offsets:
-            if committed.error is not None:
-                reason = reason_of(committed.error)
-                raise WriteError(f"group {self.name}: {committed.topic}: {reason}")
-            if committed.offset >= 0:
-                marks.append(_as_mark(committed))
-        return marks
+        offsets = self._retry(lambda: self._consumer.committed(asked, _ATTEMPT_S), within_s)
+        return [_as_mark(committed) for committed in offsets if committed.offset >= 0]
 
     def commit(self, marks: Iterable[Mark]) -> None:
         """Commit marks outside a transaction."""
@@ -117,14 +108,19 @@ class MarkGroup:
         """Return what a producer needs in order to commit for this group."""
         return self._consumer.consumer_group_metadata()
 
-    def _retry(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask until there is an answer, while errors may pass. Raises WriteError."""
+    def _retry(
+        self, ask: Callable[[], list[TopicPartition]], within_s: float = _TIMEOUT_S
+    ) -> list[TopicPartition]:
+        """Ask until there is an answer without errors, while they may pass. Raises WriteError."""
         began = time.monotonic()
         while True:
             try:
                 answer = ask()
+                for each in answer:
+                    if each.error is not None:
+                        raise KafkaException(each.error, f"{each.topic}: ")
             except KafkaException as error:
-                reason = error.args[0]
+                reason, *topic = error.args
                 if reason.code() == KafkaError._TIMED_OUT:
                     reason = self._refusal() or reason
                 waited_s = time.monotonic() - began
@@ -132,8 +128,9 @@ class MarkGroup:
                     no_answer = self._errors.no_answer(self._client, FIRST_ANSWER_S)
                     if no_answer is not None:
                         raise WriteError(no_answer) from error
-                if reason.code() not in _TRANSIENT or waited_s > _TIMEOUT_S:
-                    raise WriteError(f"group {self.name}: {reason_of(reason)}") from error
+                if reason.code() not in _TRANSIENT or waited_s >= within_s:
+                    text = "".join([f"group {self.name}: ", *topic, reason_of(reason)])
+                    raise WriteError(text) from error
             else:
                 self._has_answered = True
                 return answer

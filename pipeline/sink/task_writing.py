@@ -108,7 +108,7 @@ class _Writing:
         """Return when this attempt or another has committed the batch."""
         turns = Turns(timeout_s_of(self.options.client), self.clock)
         # An attempt of a batch that is written must not fence those of the next batch.
-        while not self._is_written(marks := self._marks()) and self.rows.count:
+        while not self._is_done(marks := self._marks()):
             wait_s, were_complete = 0.0, self.rows.are_complete
             transaction = TaskTransaction(
                 self.options.client,
@@ -119,7 +119,7 @@ class _Writing:
                 timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
             )
             try:
-                if self._write(transaction):
+                if self._write(transaction, self._passed(marks)):
                     return
             except FencedError:
                 if were_complete:
@@ -134,17 +134,24 @@ class _Writing:
             if wait_s:
                 turns.has_changed(self._marks, marks, wait_s)
 
-    def _write(self, transaction: TaskTransaction) -> bool:
-        """Return whether the batch is written now; else its rows are slow, or a mark may say so."""
+    def _write(self, transaction: TaskTransaction, written: WrittenBatch | None) -> bool:
+        """Return whether the batch is written now; else its rows are slow, or a mark may say so.
+
+        If an earlier run has written it, its mark becomes one of this run.
+        """
         open_at_most_s = min(_OPEN_AT_MOST_S, transaction.timeout_s / 2)
         try:
             transaction.take_over()
-            if not self.task.ends:
+            if not self.task.ends and written is None:
                 self.division.require_same()
             transaction.begin()
-            if self._passed(self._marks()) is not None:
+            if self._passed(self._marks()) != written:
                 transaction.abort()
                 return False
+            if written is not None:  # the other tasks wait for the mark
+                written = written._replace(run=self.task.run)
+                transaction.commit(self.group, written.as_marks(self.places))
+                return True
             if self.task.ends:
                 check_not_ended(self.options.client, self.task.query, self.places)
             digest = RowsDigest()
@@ -174,29 +181,22 @@ class _Writing:
     def _marks(self) -> list[Mark]:
         return self.group.read(self.places)
 
-    def _is_written(self, marks: Iterable[Mark]) -> bool:
-        """Whether a mark says so. Raises WriteError if it was not the same batch.
-
-        The mark of an earlier run becomes one of this run.
-        """
+    def _is_done(self, marks: Iterable[Mark]) -> bool:
+        """Whether there is nothing to write. Raises WriteError if another batch is written."""
         last, task = self._passed(marks), self.task
         if last is None:
-            return False
+            return not self.rows.count
         if last.batch_id > task.batch_id:
             raise WriteError(out_of_date(task.name, last.batch_id, task.batch_id))
         digest = RowsDigest()
         for batch in _outgoing(self.options, self.rows):
             digest.add(batch)
-        compared = self._batch(digest)
-        if not last.has_rows_of(compared):
+        if not last.has_rows_of(self._batch(digest)):
             text = _other_rows(task, last.rows, digest.rows)
             if not self.options.keep_written or digest.rows >= last.rows:
                 raise WriteError(text)
             _logger.warning("%s. What is written is kept (changedRows)", text)
-            compared = last._replace(run=task.run)
-        if last.run != task.run:
-            self.group.commit(compared.as_marks(self.places))  # the other tasks wait for it
-        return True
+        return last.run == task.run
 
     def _passed(self, marks: Iterable[Mark]) -> WrittenBatch | None:
         """Return the last batch that was written, if it is this one or a later one."""

@@ -26,7 +26,8 @@ OPTIONS: Final[Mapping[str, str]] = {
     "be, would write rows twice.",
     "transactionalIdPrefix": "The prefix of transactional ids and their groups. Default: odradek.",
     "txnAppId": "The name of a batch query that may run again, as in foreachBatch. The same name, "
-    "txnVersion and rows are written once. Each query and each topic needs a name of its own.",
+    "txnVersion and rows are written once. Each query and each topic needs a name of its own, "
+    "and none may be another with a hyphen and a number added: not orders and orders-1.",
     "txnVersion": "The number of the batch, which only grows: in foreachBatch, the id of the "
     "batch.",
     "repeatTimeout": "A batch runs again, and an earlier run has written some of its tasks. The "

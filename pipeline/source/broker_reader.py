@@ -91,6 +91,7 @@ class BrokerReader:
     def _messages(self, consumer: Consumer) -> Iterator[list[Message]]:
         """Yield messages until the end of the range."""
         silent_s = 0.0
+        next_offset = self.wanted.start
         while True:
             messages = consumer.consume(_MAX_MESSAGES, _POLL_S)
             silent_s = 0.0 if messages else silent_s + _POLL_S
@@ -99,11 +100,14 @@ class BrokerReader:
                     f"{self.wanted.partition}: no answer from {self.client['bootstrap.servers']} "
                     f"within {self.timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
                 )
-            yield [message for message in messages if message.error() is None]
-            if any(self._is_end(consumer, message) for message in messages):
+            records = [message for message in messages if message.error() is None]
+            if records:
+                next_offset = (records[-1].offset() or 0) + 1
+            yield records
+            if any(self._is_end(consumer, message, next_offset) for message in messages):
                 return
 
-    def _is_end(self, consumer: Consumer, message: Message) -> bool:
+    def _is_end(self, consumer: Consumer, message: Message, next_offset: int) -> bool:
         """Whether the range has been read. Raises DataLostError, BrokerError."""
         error = message.error()
         offset = message.offset()
@@ -116,19 +120,19 @@ class BrokerReader:
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             return False  # the group is not used, see _config
         if error.code() in _GONE:
-            return self._skip_lost(consumer, error)
+            return self._skip_lost(consumer, error, next_offset)
         if error.retriable() and not error.fatal():
             _logger.warning("%s: %s", self.wanted.partition, error.str())
             return False
         raise BrokerError(f"{self.wanted.partition}: {error.str()}")
 
-    def _skip_lost(self, consumer: Consumer, error: KafkaError) -> bool:
+    def _skip_lost(self, consumer: Consumer, error: KafkaError, next_offset: int) -> bool:
         """Report lost records and continue after them. Returns whether the range has been read."""
         self._report(error.str())
         if error.code() not in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return True
         low, _ = consumer.get_watermark_offsets(self._at(0))
-        if not self.wanted.start < low < self.wanted.end:
+        if not next_offset < low < self.wanted.end:  # else they are after the log's end
             return True
         consumer.assign([self._at(low)])
         return False

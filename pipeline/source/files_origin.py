@@ -7,7 +7,7 @@ from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_boun
 from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import split_range
+from odradek.pipeline.reading.splits import split_if_readable
 from odradek.storage.topic_partition import TopicPartition
 
 
@@ -55,11 +55,7 @@ class FilesOrigin:
         wanted = OffsetRange(partition, start, end, self._committed_only, topic_id)
         if self._max_split_bytes is None:
             return [wanted]
-        try:
-            return split_range(self.directories, wanted, self._max_split_bytes)
-        except FileNotFoundError:
-            # Files were deleted since they were listed. The task reads what is left.
-            return [wanted]
+        return split_if_readable(self.directories, wanted, self._max_split_bytes)
 
     def _bounds(self, partition: TopicPartition) -> OffsetBounds:
         bounds = offset_bounds(self.directories, partition)

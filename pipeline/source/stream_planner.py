@@ -13,6 +13,11 @@ If loss is allowed, the new topic is read from its beginning. If it was created 
 been planned, the batch has nothing of it, and the next batch begins at its beginning. A partition
 that comes back with the same id is read on from where it was.
 
+Spark 4.0 and 4.1 say where a batch begins only after its end was planned (`all_ends`). So the first
+batch of a process that ends without a missing partition leaves it out; the next one has it again.
+If the process ends between them, nobody knows any more how far the partition was read: if it comes
+back, it is read from its beginning.
+
 If a query begins at the latest offsets, its first batch is empty and ends where it begins, which
 writes that position to the checkpoint. Otherwise a crash in the first batch would move it forward.
 
@@ -51,8 +56,9 @@ class StreamPlanner:
         self._clock_ms = clock_ms
         self._initial: StreamOffsets | None = None  # until this process plans the first batch
         self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
-        self._final_ends: StreamOffsets | None = None
+        self._final_ends: StreamOffsets | None = None  # where AvailableNow stops
         self._reported: set[TopicPartition] = set()  # that are missing
+        self._left_out: Offsets = {}  # where those were that the end of the last batch lacks
         self._last_batch_ms = -math.inf
         self.last_ends = StreamOffsets()
 
@@ -70,8 +76,8 @@ class StreamPlanner:
     def current_ends(self) -> StreamOffsets:
         """Return the end of each existing partition that the options select."""
         selected = self._options.topics.choose(self._origin.partitions())
-        # Before the ends: if a topic is created again in between, `parts` finds that its id is
-        # another than that of the batch.
+        # The ids before the ends: if a topic is created again in between, `parts` finds that its
+        # id is another than that of the batch.
         topic_ids = self._origin.topic_ids(selected)
         bounds = self._origin.bounds(selected)
         self.last_ends = self._stream_offsets(
@@ -86,6 +92,7 @@ class StreamPlanner:
     def all_ends(self) -> StreamOffsets:
         """Return where a batch ends if neither its beginning nor a limit is known."""
         initial, self._initial = self._initial, None
+        left_out, self._left_out = self._left_out, {}
         seen = self.last_ends
         ends = self.current_ends()
         self._fail_on_loss(seen, ends)
@@ -94,6 +101,10 @@ class StreamPlanner:
         )
         if initial is not None:
             end = replace(end, begins=initial.offsets)
+        elif left_out:
+            changed = _changed(seen, ends)
+            begins = {each: left_out[each] for each in left_out.keys() - changed}
+            end = replace(end, begins=begins)
         # Spark compares them as text. If nothing is new, there is no further batch.
         self.last_ends = seen if end == seen else end
         return self.last_ends
@@ -141,6 +152,7 @@ class StreamPlanner:
         starts, ends = start.offsets, end.offsets
         recreated = self._report_recreated(start, end) - lost
         self._report_gone(starts, ends, recreated)
+        self._remember_left_out(start, end)
         there = {each for each in ends if each.topic not in lost}
         added = there - starts.keys()
         again = {each for each in there if each.topic in recreated}
@@ -234,18 +246,20 @@ class StreamPlanner:
 
         They may come back, for example when a broker has started. Then they are not read again.
         """
-        recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
-        missing = {
-            each: offset
-            for each, offset in start.offsets.items()
-            if each not in ends.offsets
-            and each.topic in start.topic_ids
-            and each.topic not in recreated
-        }
+        missing = _missing(start, ends)
         if missing.keys() - self._reported:
             self._report_gone(missing, {}, set())
         self._reported = set(missing)
         return missing
+
+    def _remember_left_out(self, start: StreamOffsets, end: StreamOffsets) -> None:
+        """Keep how far the partitions were read that a planned batch lacks: see `all_ends`."""
+        seen, missing = self.last_ends, _missing(start, end)
+        self._left_out = {each: missing[each] for each in missing.keys() - seen.offsets.keys()}
+        if self._left_out:
+            topic_ids = {**start.topic_ids, **seen.topic_ids}
+            seen = self._stream_offsets({**self._left_out, **seen.offsets}, topic_ids)
+            self.last_ends = replace(seen, begins=self._left_out)
 
     def _report_replaced(self, partition: TopicPartition, begin: int, end: int) -> None:
         report_loss(
@@ -297,6 +311,16 @@ class StreamPlanner:
 def _with_other_ids(before: Mapping[str, bytes], now: Mapping[str, bytes]) -> set[str]:
     """Return the topics that had an id before, and have another now."""
     return {topic for topic, topic_id in before.items() if now.get(topic, topic_id) != topic_id}
+
+
+def _missing(start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, int]:
+    """Return where those partitions of `start` were that `ends` lacks, and that may come back."""
+    topics = start.topic_ids.keys() - _with_other_ids(start.topic_ids, ends.topic_ids)
+    return {
+        each: offset
+        for each, offset in start.offsets.items()
+        if each not in ends.offsets and each.topic in topics
+    }
 
 
 def _changed(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:

@@ -7,6 +7,7 @@ import pytest
 from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.pipeline.reading import missing_files
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.single_replicas import SingleReplicas
@@ -155,6 +156,30 @@ def test_without_metadata_the_checkpoint_decides(
     assert [replica.end(), replica.end()] == [4, 4]
     (warning,) = caplog.messages
     assert "there is no __cluster_metadata-0" in warning
+
+
+def test_the_checkpoint_decides_when_the_metadata_are_gone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    replica = Replica(tmp_path)
+    replica.know(assigned(1, 2))
+    replica.checkpoint(4)
+    assert replica.end() == 4
+    (tmp_path / "__cluster_metadata-0").rename(tmp_path / "elsewhere")
+    replica.checkpoint(7)
+    assert [replica.end(), replica.end()] == [7, 7]
+    (warning,) = caplog.messages
+    assert "there is no __cluster_metadata-0" in warning
+
+
+def test_a_file_that_is_listed_and_stays_missing_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missing_files, "_WAIT_S", 0)
+    replica = Replica(tmp_path)
+    (replica.log.directory / f"{END:020}.log").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match=rf"{END}\.log"):
+        replica.end()
 
 
 def test_a_copied_log_without_checkpoint_and_metadata_is_read_to_its_end(tmp_path: Path) -> None:

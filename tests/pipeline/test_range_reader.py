@@ -1,7 +1,9 @@
 """Ranges of offsets, read from a directory while its log changes."""
 
+import os
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from odradek.protocol.record import Record
 from odradek.protocol.records.control import ControlRecordType, control_type
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
-from odradek.storage.files import Files
+from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.storage.topic_partition import TopicPartition
@@ -182,6 +184,23 @@ def test_times_are_found_where_the_broker_finds_them(tmp_path: Path) -> None:
         assert offset_at(directories(box), PARTITION, stamp, bounds) == expected
 
 
+class ReadOnly(Files):
+    """Of a file system that is mounted so, for example."""
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        assert read_only, f"{path} is opened for writing"
+        return super().open(path, create=create, read_only=read_only)
+
+
+def test_nothing_is_opened_for_writing(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    there = LogDirectories([tmp_path], ReadOnly())
+    bounds = offset_bounds(there, PARTITION)
+    assert offset_at(there, PARTITION, stored(box)[-1][3], bounds) is not None
+    assert rows(replace(reader(box, *bounds), directories=there).read()) == stored(box)
+
+
 def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     log = box.open()
@@ -295,6 +314,27 @@ def test_a_log_that_ends_before_the_range_has_lost_records(tmp_path: Path) -> No
     ):
         rows(reader(box, 0, end + 5).read())
     assert rows(reader(box, 0, end + 5, fail_on_data_loss=False).read()) == stored(box)
+
+
+class Shrinking(Files):
+    """A broker that cuts a log in place when it has been opened, to so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def pread(self, file: OpenFile, size: int, position: int) -> bytes:
+        if file.path.suffix == ".log":
+            os.truncate(file.path, self._size)
+        return super().pread(file, size, position)
+
+
+@pytest.mark.parametrize("size", [10, 20, 100])
+def test_a_log_that_is_cut_while_it_is_open_has_lost_records(tmp_path: Path, size: int) -> None:
+    box = box_at(tmp_path)
+    put(box.open(), b"v" * 100)
+    cut = LogDirectories([tmp_path], Shrinking(size))
+    with pytest.raises(DataLostError, match="offsets 0 to 0 are lost: they are after the end"):
+        list(replace(reader(box, 0, 1), directories=cut).read())
 
 
 def test_a_recreated_topic_is_another_topic(tmp_path: Path) -> None:

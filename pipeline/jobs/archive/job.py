@@ -185,7 +185,7 @@ class ArchiveRun:
     def compact(self) -> None:
         """Merge small files, and delete those that nobody has read for a week."""
         archived = sorted({key.topic for key in self._table.state.partitions})
-        topics = self._settings.topics.select(archived)
+        topics = filter(self._settings.topics.matcher(), archived)
         groups = list(files_to_merge(self._table.data_files(*topics)))
         if groups:
             self._merge(groups)

@@ -11,7 +11,12 @@ from functools import cached_property
 from itertools import zip_longest
 from typing import NamedTuple
 
-from odradek.pipeline.jobs.archive.table.state import ArchivedRange, ArchiveState, PartitionKey
+from odradek.pipeline.jobs.archive.table.state import (
+    ArchivedRange,
+    ArchiveState,
+    PartitionKey,
+    PartitionState,
+)
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
@@ -60,6 +65,39 @@ class Planner:
     def _partitions_with_known_topic_id(self) -> frozenset[TopicPartition]:
         return frozenset(key.without_id for key in self.state.partitions if key.topic_id)
 
+    @cached_property
+    def _topics_with_id(self) -> frozenset[str]:
+        return frozenset(key.topic for key in self.state.partitions if key.topic_id)
+
+    @cached_property
+    def _without_topic_id(self) -> dict[str, list[PartitionState]]:
+        """What is archived without a topic id, by topic."""
+        found: dict[str, list[PartitionState]] = {}
+        for key, archived in self.state.partitions.items():
+            if not key.topic_id and archived.covered:
+                found.setdefault(key.topic, []).append(archived)
+        return found
+
+    def topic_id(self, partition: TopicPartition) -> bytes | None:
+        """Return the id under which a partition is archived. Raises OSError, CorruptRecordError.
+
+        A topic that was archived before its id was known stays without one until it is created
+        again.
+        """
+        found = self.directories.topic_id(self.directories.required(partition))
+        without = self._without_topic_id.get(partition.topic, [])
+        if found is None or partition.topic in self._topics_with_id:
+            return found
+        return None if any(map(self._has_log_of, without)) else found
+
+    def _has_log_of(self, archived: PartitionState) -> bool:
+        partition = archived.of.without_id
+        try:
+            log_start = offset_bounds(self.directories, partition).start
+            return not has_diverged(self.directories, partition, archived, log_start)
+        except FileNotFoundError:
+            return False
+
     def plan(self, partition: TopicPartition) -> PartitionPlan:
         """Return what is missing of a partition. Raises OSError."""
         try:
@@ -71,14 +109,15 @@ class Planner:
 
     def _plan(self, partition: TopicPartition) -> PartitionPlan:
         reader = self.directories.reader(partition)
-        topic_id = self.directories.topic_id(reader.directory)
+        # The bounds first: a broker writes the topic's id before it appends the first record.
+        bounds = offset_bounds(self.directories, partition)
+        topic_id = self.topic_id(partition)
         key = partition_key(partition, topic_id)
         if topic_id is None and partition in self._partitions_with_known_topic_id:
             why = "partition.metadata is missing or damaged, and the archive knows the topic's id"
             skipped = "the partition is skipped until the file is there"
             return PartitionPlan(partition, problem=f"{why}: {skipped}")
         archived = self.state.of(key)
-        bounds = offset_bounds(self.directories, partition)
         if has_diverged(self.directories, partition, archived, bounds.start):
             return PartitionPlan(partition, diverged=True)
         segments = reader.segments()

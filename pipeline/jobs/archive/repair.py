@@ -45,7 +45,7 @@ class Repair:
     def repair(self, partition: TopicPartition) -> str:
         """Repair a partition, and say what was done. Raises JobError, OSError."""
         directories = self.planner.directories
-        topic_id = directories.topic_id(directories.required(partition))
+        topic_id = self.planner.topic_id(partition)
         archived = self.table.state.of(partition_key(partition, topic_id))
         log_start = offset_bounds(directories, partition).start
         marks = [
@@ -162,4 +162,9 @@ def _tables(reading: RangeReading) -> Iterator[pa.Table]:
 def _rows(tables: Iterable[pa.Table]) -> Iterator[Row]:
     for table in tables:
         for batch in table.select(_COMPARED).to_batches(max_chunksize=_ROWS_AT_ONCE):
-            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            yield from zip(*(_plain(column).to_pylist() for column in batch.columns), strict=True)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Return a column without timestamps: Python has none after the year 9999."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column

@@ -131,7 +131,9 @@ class RangeReading:
 
     def archived(self, files: Iterable[WrittenFile] = ()) -> ArchivedRange:
         """Return what was read, after the last record."""
-        schema = self._schema
+        schema, mark = self._schema, self._mark
+        if self._end < self._wanted.end:
+            mark = mark_before(self._directories, self._wanted.partition, self._end)
         records = {True: 0, False: 0}
         for file in files:
             records[file.is_dead_letters] += file.records
@@ -139,7 +141,7 @@ class RangeReading:
             of=partition_key(self._wanted.partition, self._wanted.topic_id),
             start=self._wanted.start,
             end=self._end,
-            mark=self._mark if self._end == self._wanted.end else None,
+            mark=mark,
             records=records[False],
             dead_letters=records[True],
             lost=tuple(self._lost),
@@ -233,11 +235,15 @@ class RangeReading:
     def _skip_lost(self, error: DataLostError) -> int | None:
         """Return where to continue after lost offsets.
 
-        Returns None if the log ends before them: it may grow, so they are not lost.
+        Returns None if the log ends before them, or if a transaction has no marker any more: the
+        log may grow, so they are not lost.
         """
         if error.resumes_at is None:
             self._end = error.start
-            self.note = f"the log ends at {self._end} now, not at {self._wanted.end}"
+            self.note = (
+                f"the log is read up to offset {self._end} now, not up to {self._wanted.end}: it "
+                "ends there, or the marker of a transaction is missing"
+            )
             return None
         self._lost.append(Span(error.start, error.resumes_at))
         self._next_offset = error.resumes_at

@@ -1,5 +1,6 @@
 """Implements `odradek pipeline replay`: one task per partition writes an archive to topics."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,6 +93,9 @@ def new_job_id() -> str:
 
 def plan_replay(settings: ReplaySettings, files: Files | None = None) -> ReplayPlan:
     """Return what a run would do, without connecting to a broker. Raises JobError, OSError."""
+    rate = settings.records_per_s
+    if rate is not None and not 0 < rate < math.inf:
+        raise JobError(f"{rate:g} records per second is no rate: name one above 0, or none")
     archived = read_archive(settings.archive, settings.topics, settings.selection, files or Files())
     if settings.to_topic is not None and len(archived.topics) != 1:
         raise JobError(
@@ -153,28 +157,32 @@ def run_replay(
 def _begin(
     settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup, summary: ReplaySummary
 ) -> dict[Place, PartitionProgress]:
-    """Commit the first marks, or check those of the job that is continued. Returns them."""
+    """Commit the first marks unless the job is continued, check its marks, and return them."""
     found = read_progress(group, plan.sources.keys())
-    if settings.continues:
-        check_same_job(plan.content_hash, settings.job_id, list(found.values()))
-        summary.notes += [
-            f"{plan.sources[place].of} was archived after the job began: it is not part of it"
-            for place in plan.sources
-            if place not in found
-        ]
-        return found
-    if found:
-        raise JobError(f"the job {settings.job_id} exists already")
+    if not settings.continues:
+        if found:
+            raise JobError(f"the job {settings.job_id} exists already")
+        _commit_first(settings, plan, group)
+        found = read_progress(group, plan.sources.keys())
+    check_same_job(plan.content_hash, settings.job_id, list(found.values()))
+    summary.notes += [
+        f"{plan.sources[place].of} was archived after the job began: it is not part of it"
+        for place in plan.sources
+        if place not in found
+    ]
+    return found
+
+
+def _commit_first(settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup) -> None:
     marks = first_marks(plan.content_hash, plan.sources.keys())
     if settings.delivery is Delivery.AT_LEAST_ONCE:
         group.commit(marks)
-    else:
-        target, _ = next(iter(plan.sources))
-        with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
-            transaction.take_over()
-            transaction.begin()
-            transaction.commit(group, marks)
-    return read_progress(group, plan.sources.keys())
+        return
+    target, _ = next(iter(plan.sources))
+    with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
+        transaction.take_over()
+        transaction.begin()
+        transaction.commit(group, marks)
 
 
 def _unchanged(replay: PartitionReplay) -> ReplayResult:
@@ -225,7 +233,8 @@ def _reported(
         while not last:
             last = ended.wait(_POLL_EVERY_S)
             try:
-                found = read_progress(group, places)
+                # A single attempt: the end of the job waits for it.
+                found = read_progress(group, places, within_s=0)
             except (JobError, WriteError):
                 continue  # the tasks report what is wrong
             records = sum(each.records for each in found.values())

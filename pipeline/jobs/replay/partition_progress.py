@@ -46,9 +46,14 @@ def first_marks(content_hash: str, places: Collection[Place]) -> list[Mark]:
     return [PartitionProgress(content_hash, len(places)).as_mark(place) for place in places]
 
 
-def read_progress(group: MarkGroup, places: Collection[Place]) -> dict[Place, PartitionProgress]:
-    """Return the progress of those partitions that have a mark. Raises JobError, WriteError."""
-    return {(mark.topic, mark.partition): _parse(mark) for mark in group.read(places)}
+def read_progress(
+    group: MarkGroup, places: Collection[Place], **how: float
+) -> dict[Place, PartitionProgress]:
+    """Return the progress of those partitions that have a mark. Raises JobError, WriteError.
+
+    `how` is for MarkGroup.read.
+    """
+    return {(mark.topic, mark.partition): _parse(mark) for mark in group.read(places, **how)}
 
 
 def check_same_job(content_hash: str, job_id: str, found: Sequence[PartitionProgress]) -> None:

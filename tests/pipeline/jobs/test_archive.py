@@ -38,7 +38,7 @@ from tests.support.archives import (
     seen,
 )
 from tests.support.crashing_files import QuickFiles
-from tests.support.dirty_logs import Writer, clean
+from tests.support.dirty_logs import Writer, clean, end_transaction
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
 ANY_TIME = {"message_timestamp_after_max_ms": (1 << 63) - 1}
@@ -340,6 +340,35 @@ def test_a_topic_whose_id_is_gone_is_not_archived_as_another(
     assert archived(settings) == logged(box.directory)
 
 
+def test_a_topic_whose_id_becomes_known_later_is_read_on(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.assign_topic_id(b"a" * 16)
+    write_more(log, 20)
+    added = box.directory.with_name("orders-1")
+    shutil.copytree(box.directory, added)
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory) + logged(added)
+    assert len(state_of(settings).newest("orders")) == 2
+
+
+def test_a_topic_with_an_id_is_another_than_one_without_if_its_records_are_others(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    first = archived(settings)
+    log.close(NOW_MS)
+    shutil.rmtree(box.directory)
+    log = box.open()
+    log.assign_topic_id(b"b" * 16)
+    write_more(log, 60)
+    archive_here(settings, QUICK)
+    assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
+
+
 def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: Path) -> None:
     box = box_at(tmp_path / "log")
     log = box.open()
@@ -354,12 +383,32 @@ def test_a_log_that_ends_before_the_plan_is_continued_by_the_next_run(tmp_path: 
     settings = settings_for(tmp_path)
     summary = run_archive(Meanwhile(cut), settings, files=QUICK)
     assert summary.lost == []
-    assert f"the log ends at {int(last)} now" in summary.notes[0]
+    assert f"the log is read up to offset {int(last)} now" in summary.notes[0]
     log = box.open()
     for _ in range(10):
         put(log, *[b"new"] * 30)
     archive_here(settings, QUICK)
     assert archived(settings) == logged(box.directory)
+
+
+def test_records_before_one_whose_marker_is_gone_are_archived_by_the_next_run(
+    tmp_path: Path,
+) -> None:
+    """All are in one piece, in which a transaction cannot be decided any more."""
+    box = box_at(tmp_path / "log", segment_bytes=1 << 20)
+    log = box.open()
+    put(log, *[b"before"] * 5)
+    transaction = batch_of(b"undecided", producer=(1, 0, 0), is_transactional=True)
+    log.append(transaction, now_ms=NOW_MS, transaction_verified=True)
+    end_transaction(log, 1, 0, commit=True)
+    settings = settings_for(tmp_path)
+    summary = run_archive(Meanwhile(lambda: log.truncate_to(6, NOW_MS)), settings, files=QUICK)
+    assert "the log is read up to offset 0 now, not up to 7" in summary.notes[0]
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == [0, 1, 2, 3, 4]
+    end_transaction(log, 1, 0, commit=True)
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
@@ -442,6 +491,13 @@ def test_small_files_become_one_with_the_same_records(tmp_path: Path) -> None:
     assert summary.total().merged_files > 2
     assert archived(settings) == logged(box.directory)
     assert archive_here(settings, QUICK).total().merged_files == 0
+
+
+def test_a_topic_of_which_nothing_is_archived_yet_has_no_files_to_merge(tmp_path: Path) -> None:
+    box_at(tmp_path / "log").open()
+    choice = TopicChoice(names=["orders"])
+    summary = archive_here(settings_for(tmp_path, topics=choice, compact=True), QUICK)
+    assert summary.total().records == 0
 
 
 def test_files_of_earlier_versions_are_kept_for_their_readers(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from odradek.pipeline.jobs.archive import repair
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive
 from odradek.pipeline.jobs.archive.repair import first_difference
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from odradek.storage.files import OpenFile
 from tests.support.archives import archive_here, at, logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import clean
@@ -85,6 +87,55 @@ def test_a_log_that_ends_earlier_takes_its_records_from_the_archive(tmp_path: Pa
     assert "from offset 12 on" in summary.repaired[0]
     log.put(b"new", 5)
     assert archive_here(settings, QUICK).repaired == []
+    assert archived(settings) == log.records
+
+
+class SyncedFiles(QuickFiles):
+    """Remembers what was synced."""
+
+    def __init__(self) -> None:
+        self.synced: set[Path] = set()
+
+    def fsync(self, file: OpenFile) -> None:
+        self.synced.add(file.path)
+
+
+def test_a_repair_is_synced_before_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = Log(tmp_path)
+    log.put(b"kept", 10)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.lose_from(5)
+    log.put(b"new", 5)
+    files = SyncedFiles()
+    commit = DeltaTable.create_write_transaction
+    added: list[Path] = []
+
+    def checked(table: DeltaTable, actions: list[Any], **how: Any) -> None:
+        new = [tmp_path / "archive" / each.path for each in actions if hasattr(each, "stats")]
+        assert files.synced.issuperset(new)
+        added.extend(new)
+        commit(table, actions, **how)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", checked)
+    assert len(archive_here(settings, files).repaired) == 1
+    assert len(added) == 2  # the rest of the old records, and the new ones
+    assert archived(settings) == log.records
+
+
+def test_a_repair_compares_timestamps_that_have_no_date(tmp_path: Path) -> None:
+    far_ms = 10**15  # in the year 33658
+    log = Log(tmp_path, message_timestamp_after_max_ms=(1 << 63) - 1)
+    for at_ms in (NOW_MS, far_ms, far_ms + 1):
+        put(log.log, b"kept", timestamps=[at_ms])
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    log.lose_from(2)
+    put(log.log, b"new", timestamps=[far_ms + 2])
+    summary = archive_here(settings, QUICK)
+    assert "from offset 2 on" in summary.repaired[0]
     assert archived(settings) == log.records
 
 
@@ -168,6 +219,23 @@ def test_a_damaged_log_takes_nothing_from_the_archive(tmp_path: Path) -> None:
     assert "the log has lost archived records, and " in summary.problems[0]
     assert "stored CRC" in summary.problems[0]
     assert archived(settings) == before
+
+
+def test_a_log_that_was_archived_up_to_a_damaged_batch_may_lose_records(tmp_path: Path) -> None:
+    log = Log(tmp_path, segment_bytes=500)
+    log.put(b"kept", 10)
+    second = log.log.segments[1].base_offset
+    path = log.box.path(second, ".log")
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"kept", b"Kept"))
+    settings = settings_for(tmp_path, max_split_bytes=1 << 20)
+    archive_here(settings, QUICK)
+    assert [row[2] for row in archived(settings)] == list(range(second))
+    path.write_bytes(sound)
+    log.lose_from(second - 1)
+    log.put(b"new", 5)
+    archive_here(settings, QUICK)
+    assert archived(settings) == log.records
 
 
 def test_a_batch_that_differs_only_in_its_header_costs_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.table import TableAlterer
 
@@ -47,7 +47,6 @@ COMMITTING: tuple[tuple[Any, str], ...] = (
     (DeltaTable, "create_write_transaction"),
     (DeltaTable, "vacuum"),
     (TableAlterer, "add_columns"),
-    (archive_table, "write_deltalake"),
 )
 
 
@@ -237,10 +236,7 @@ def test_a_merge_and_a_repair_at_once_leave_each_record_once(
 
         return committed
 
-    if repair_last:
-        monkeypatch.setattr(archive_table, "write_deltalake", after_first(write_deltalake))
-    else:
-        monkeypatch.setattr(DeltaTable, "create_write_transaction", after_first(create))
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", after_first(create))
     last()
     assert rows_of(seen(settings.archive)) == logged(box.directory)
 

@@ -63,6 +63,19 @@ def test_each_record_is_in_the_file_of_its_date_by_rising_offsets(tmp_path: Path
         assert file.times_us == (min(stamps), max(stamps))
 
 
+def test_records_outside_of_the_calendar_share_a_file(tmp_path: Path) -> None:
+    """A producer that gives nanoseconds makes as many days as there are records."""
+    files = dated_files_in(tmp_path)
+    last_ms = 253_402_300_799_999  # of the year 9999
+    first_ms = -62_135_596_800_000  # of the year 1
+    stamps = [last_ms, last_ms + 1, first_ms, first_ms - 1, 9 * 10**15, last_ms + DAY_MS]
+    files.add(records(0, stamps))
+    done = {file.date: file for file in files.finish()}
+    assert done.keys() == {"9999-12-31", "0001-01-01", None}
+    table = pq.ParquetFile(tmp_path / done[None].path).read()
+    assert table["offset"].to_pylist() == [1, 3, 4, 5]
+
+
 def test_many_dates_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dated_files, "_MAX_OPEN", 3)
     files = dated_files_in(tmp_path, row_group_bytes=1)

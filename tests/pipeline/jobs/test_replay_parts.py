@@ -13,6 +13,7 @@ from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.state import ArchivedRange, PartitionKey
 from odradek.pipeline.jobs.archive.table.table_format import create_table
 from odradek.pipeline.jobs.replay.archived import read_archive
+from odradek.pipeline.jobs.replay.job import ReplaySettings, plan_replay
 from odradek.pipeline.jobs.replay.pace import Pace
 from odradek.pipeline.jobs.replay.partition_progress import PartitionProgress, check_same_job
 from odradek.pipeline.jobs.replay.selection import Selection
@@ -129,6 +130,16 @@ def test_a_job_is_continued_only_if_all_of_its_marks_are_there() -> None:
     for found in (begun, begun[:1]):  # the second: one of its topics is not asked for
         with pytest.raises(JobError, match="started with other topics or another range"):
             check_same_job("another", "id", found)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_rate_that_is_none_is_refused(tmp_path: Path, rate: float) -> None:
+    topics = TopicChoice(names=["orders"])
+    settings = ReplaySettings(
+        archive=at(tmp_path), client={}, job_id="j", topics=topics, records_per_s=rate
+    )
+    with pytest.raises(JobError, match="is no rate"):
+        plan_replay(settings)
 
 
 def test_records_are_sent_no_faster_than_asked() -> None:

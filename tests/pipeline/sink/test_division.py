@@ -207,10 +207,10 @@ def test_tasks_that_write_to_different_topics_are_compared(
 # -- runs at the same time -------------------------------------------------------------------------
 
 
-def late(stream: Query, number: int, between: Hook) -> None:
-    """Run a task of the first run, in whose middle something happens."""
+def late(stream: Query, number: int, between: Hook, run: str = "first") -> None:
+    """Run a task, in whose middle something happens."""
     first, *rest = FOUR[number]
-    task = stream.task(number, "first")
+    task = stream.task(number, run)
     write_once(stream.to, task, Rows(rows(first), rows(*rest), between=(between,)), Waits().clock)
 
 
@@ -218,6 +218,24 @@ def test_a_late_task_of_an_earlier_run_writes_nothing(stream: Query) -> None:
     with pytest.raises(WriteError, match="another run of the query has begun"):
         late(stream, 3, lambda: stream.write("second", ONE, (0,)))
     assert stream.committed() == sorted(ONE[0])
+
+
+def test_a_late_task_that_compares_its_rows_does_not_take_the_mark_of_a_later_batch_back(
+    stream: Query,
+) -> None:
+    stream.write("first", FOUR, (0,))
+
+    def next_batch() -> None:
+        write_once(stream.to, stream.task(0, "second", 6), Rows(rows("next")), Waits().clock)
+
+    def another_attempt_goes_on() -> None:
+        stream.write("second", FOUR, (0,))
+        next_batch()
+
+    with pytest.raises(WriteError, match="has already written batch 6"):
+        late(stream, 0, another_attempt_goes_on, "second")
+    next_batch()
+    assert stream.committed() == sorted([*FOUR[0], "next"])
 
 
 def test_a_late_task_writes_nothing_even_if_a_later_one_has_claimed_the_query_again(

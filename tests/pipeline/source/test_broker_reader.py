@@ -233,3 +233,43 @@ def test_a_broker_that_stops_answering_is_an_error(
     reader = BrokerReader({"bootstrap.servers": "h:1"}, wanted, ("value",), timeout_ms=3000)
     with pytest.raises(BrokerError, match="no answer from h:1 within 3000 ms"):
         list(reader.read())
+
+
+class ShrinkingLog(SilentConsumer):
+    """Has offsets up to 19. Then its log begins at 7 and ends at 15."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        self._answers = [
+            [Answer(number) for number in range(5, 20)],
+            [Answer(20, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))],
+        ]
+
+    def assign(self, partitions: Sequence[ClientPartition]) -> None:
+        offset = partitions[0].offset
+        if not self._answers:
+            self._answers.append([Answer(number) for number in range(offset, 15)])
+            self._answers.append([Answer(15, KafkaError(KafkaError._PARTITION_EOF))])
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        return self._answers.pop(0)
+
+    def get_watermark_offsets(self, partition: ClientPartition) -> tuple[int, int]:
+        return 7, 15
+
+
+class Answer:
+    """A message without anything but an offset, or an error."""
+
+    def __init__(self, offset: int, error: KafkaError | None = None) -> None:
+        self.offset = lambda: offset
+        self.error = lambda: error
+
+
+def test_records_are_not_read_again_if_the_log_is_cut_at_both_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_reader, "Consumer", ShrinkingLog)
+    wanted = OffsetRange(TopicPartition("a", 0), 5, 30)
+    reader = BrokerReader({}, wanted, ("offset",), fail_on_data_loss=False)
+    found = [offset for batch in reader.read() for offset in batch["offset"].to_pylist()]
+    assert found == list(range(5, 20))

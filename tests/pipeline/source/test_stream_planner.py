@@ -301,6 +301,35 @@ def test_a_partition_that_is_missing_for_a_while_is_not_read_again_if_loss_is_al
     assert stream.parts(end, stream.next_end(end)) == [("a-0", 0, 9)]
 
 
+@pytest.mark.parametrize("missing_batches", [0, 1, 2])
+def test_a_spark_that_does_not_say_where_a_batch_begins_does_not_read_it_again_either(
+    missing_batches: int,
+) -> None:
+    """It is missing when the process starts: only the checkpoint knows how far it was read."""
+    stream = Stream({"a-0": (0, 10)}, {"a": b"1" * 16}, failOnDataLoss="false")
+    read: list[tuple[str, int, int]] = []
+    at = {"a-0": 9, "a-1": 7, "a": b"1" * 16}
+
+    def batch() -> None:
+        nonlocal at
+        end = from_json_object(stream.planner.all_ends().as_json_object())
+        read.extend(
+            (str(part.partition), part.start, part.end)
+            for part in stream.planner.parts(as_offsets(at), end)
+        )
+        at = as_named(end)
+
+    batch()
+    assert read == [("a-0", 9, 10)]
+    for _ in range(missing_batches):
+        batch()
+    stream.log.there["a-1"] = (0, 8)
+    batch()
+    stream.log.there["a-1"] = (0, 9)
+    batch()
+    assert read[1:] == [("a-1", 7, 8), ("a-1", 8, 9)]
+
+
 def test_an_id_that_cannot_be_found_out_for_a_while_is_kept() -> None:
     stream = Stream({"a-0": (0, 40)})
     assert stream.next_end({"a-0": 10, "a": b"1"}) == {"a-0": 40, "a": b"1"}

@@ -25,6 +25,7 @@ _US_PER_DAY = 86_400_000_000
 _NO_DATE = "__HIVE_DEFAULT_PARTITION__"  # the name for null in Hive's partitioning
 _DAYS_FROM_YEAR_1 = -719_162  # to 1970-01-01
 _DAYS_TO_YEAR_9999 = 2_932_896
+_NO_DAY = _DAYS_TO_YEAR_9999 + 1  # all records without a date are in one file
 _MS_PER_DAY = 86_400_000
 
 
@@ -160,23 +161,25 @@ class FileWriter:
 
 def date_of(day: int) -> str | None:
     """Return the date `day` days after 1970-01-01; None outside the years 1 to 9999."""
-    if not _DAYS_FROM_YEAR_1 <= day <= _DAYS_TO_YEAR_9999:
+    if day == _NO_DAY:
         return None
     return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()
 
 
 def have_no_date(times_ms: Ints) -> Bools:
     """Whether each of these timestamps, in milliseconds, is outside the years 1 to 9999."""
-    days = times_ms // _MS_PER_DAY
+    return _are_outside(times_ms // _MS_PER_DAY)
+
+
+def _days_of(timestamps: pa.Array) -> Ints:
+    """Return the days since 1970-01-01; _NO_DAY outside the years 1 to 9999."""
+    days: Ints = timestamps.cast(pa.int64()).to_numpy() // _US_PER_DAY
+    return np.where(_are_outside(days), _NO_DAY, days)
+
+
+def _are_outside(days: Ints) -> Bools:
     outside: Bools = (days < _DAYS_FROM_YEAR_1) | (days > _DAYS_TO_YEAR_9999)
     return outside
-
-
-def dates_of(timestamps: pa.ChunkedArray) -> pa.Array:
-    """Return the dates of timestamps, as `date_of` makes them."""
-    days: Ints = timestamps.cast(pa.int64()).to_numpy() // _US_PER_DAY
-    unknown = (days < _DAYS_FROM_YEAR_1) | (days > _DAYS_TO_YEAR_9999)
-    return pa.array(np.where(unknown, 0, days).astype(np.int32), pa.date32(), mask=unknown)
 
 
 def date_directory(topic: str, date: str | None) -> str:
@@ -188,10 +191,11 @@ def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the records of each date, in their order."""
     if not batch.num_rows:
         return
-    days: Ints = batch["timestamp"].cast(pa.int64()).to_numpy() // _US_PER_DAY
+    days = _days_of(batch["timestamp"])
     if (days == days[0]).all():
         yield int(days[0]), batch
         return
     # Copied, not sliced: a slice would keep the whole batch in memory.
-    for day in np.unique(days).tolist():
-        yield day, batch.take(pa.array(np.flatnonzero(days == day)))
+    order = np.argsort(days, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(days[order])) + 1):
+        yield int(days[rows[0]]), batch.take(pa.array(rows))

@@ -27,20 +27,12 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Schema,
-    Transaction,
-    WriterProperties,
-    write_deltalake,
-)
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile, dates_of
-from odradek.pipeline.jobs.archive.parquet.parquet_format import ZSTD_LEVEL
+from odradek.pipeline.jobs.archive.parquet.dated_files import WrittenFile
 from odradek.pipeline.jobs.archive.parquet.storage import (
     INTERNAL_DIRECTORY,
     ArchiveFiles,
@@ -51,12 +43,12 @@ from odradek.storage.files import Files
 from .data_files import DataFile, PartitionRows, read_by_offset
 from .merging import MergedFile
 from .other_writers import LOG_DIRECTORY, Change, UnknownChangesError, find_changes
+from .replacing import write_records, write_without
 from .state import ArchiveState
 from .table_format import PARTITION_COLUMNS, add_action, remove_action, type_name
 
 _LAST_CHECKPOINT = "_last_checkpoint"
 _APPLICATION = "odradek-archive"
-_WRITING = WriterProperties(compression="ZSTD", compression_level=ZSTD_LEVEL)
 _MAX_ATTEMPTS = 5
 _RETRY_S = 0.2
 _OLD_STATE_MS = 86_400_000
@@ -141,32 +133,19 @@ class ArchiveTable:
 
         Raises JobError, OSError.
         """
-        data = None if records is None else self._with_all_columns(records, rows.topic)
+        added = [] if records is None else write_records(self.files, rows.topic, records)
+        actions: list[AddAction | RemoveAction] = []
 
-        def act(properties: CommitProperties) -> None:
-            if data is None:
-                self.delta.delete(
-                    rows.sql(), writer_properties=_WRITING, commit_properties=properties
-                )
-            else:
-                write_deltalake(
-                    self.delta,
-                    data,
-                    mode="overwrite",
-                    predicate=rows.sql(),
-                    writer_properties=_WRITING,
-                    commit_properties=properties,
-                )
+        def change_files(state: ArchiveState) -> ArchiveState:
+            actions[:] = [add_action(each) for each in added]
+            files = [file for file in self.data_files(rows.topic) if file.may_have(rows)]
+            for old, new in write_without(self.files, files, rows):
+                actions.append(remove_action(old.path, data_change=True))
+                if new is not None:
+                    actions.append(add_action(new))
+            return change(state)
 
-        with self._syncing_new_files():
-            self._commit(act, change)
-
-    def _with_all_columns(self, records: pa.Table, topic: str) -> pa.Table:
-        """Return the records with all columns of the table."""
-        records = records.append_column("topic", pa.repeat(topic, records.num_rows))
-        records = records.append_column("date", dates_of(records["timestamp"]))
-        schema = pa.schema(self.delta.schema().to_arrow())
-        return pa.concat_tables([schema.empty_table(), records], promote_options="permissive")
+        self._commit(lambda properties: self._write(actions, properties), change_files)
 
     def add_columns(self, schema: pa.Schema) -> None:
         """Add the columns that the table lacks. Raises JobError if one has another type."""

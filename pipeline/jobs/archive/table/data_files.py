@@ -93,22 +93,22 @@ class PartitionRows(NamedTuple):
     def partition(self) -> int:
         return self.of.of.partition
 
-    def sql(self) -> str:
-        """Return the predicate for the table's library."""
-        of_partition = f"topic = '{self.topic}' AND partition = {self.partition}"
-        of_id = f"= '{self.topic_id}'" if self.topic_id else "IS NULL"
-        return f'{of_partition} AND "offset" >= {self.start_offset} AND "topicId" {of_id}'
-
     def select(self, table: pa.Table) -> pa.Table:
         """Return the rows of a table that has one topic."""
-        wanted = pc.and_(
+        return table.filter(self._are_in(table))
+
+    def others(self, table: pa.Table) -> pa.Table:
+        """Return its other rows."""
+        return table.filter(pc.invert(self._are_in(table)))
+
+    def _are_in(self, table: pa.Table) -> pa.ChunkedArray:
+        has_ids = "topicId" in table.column_names
+        ids = pc.fill_null(table["topicId"], "") if has_ids else pa.repeat("", table.num_rows)
+        of_partition = pc.and_(
             pc.equal(table["partition"], self.partition),
             pc.greater_equal(table[_OFFSET], self.start_offset),
         )
-        if "topicId" not in table.column_names:
-            return table.slice(0, 0) if self.topic_id else table.filter(wanted)
-        ids = pc.fill_null(table["topicId"], "")
-        return table.filter(pc.and_(wanted, pc.equal(ids, self.topic_id)))
+        return pc.and_(of_partition, pc.equal(ids, self.topic_id))
 
 
 def read_by_offset(

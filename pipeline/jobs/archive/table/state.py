@@ -70,8 +70,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """What is archived of a partition. `marks` are the newest, in order of offset.
 
     Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
-    are covered, too.
-    If some rows' values were dropped, a null does not say so.
+    are covered, too. With `dropped_values`, a null in the column `value` may have been a value in
+    the topic.
     """
 
     of: PartitionKey

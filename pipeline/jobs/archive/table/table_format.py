@@ -83,10 +83,10 @@ def add_action(file: WrittenFile, *, data_change: bool = True) -> AddAction:
     )
 
 
-def remove_action(path: str) -> RemoveAction:
-    """Return the entry for a file whose records are in another one."""
+def remove_action(path: str, *, data_change: bool = False) -> RemoveAction:
+    """Return the entry for a file whose records are in another one, or with `data_change` not."""
     now_ms = time.time_ns() // 1_000_000
-    return RemoveAction(path=path, data_change=False, deletion_timestamp=now_ms)
+    return RemoveAction(path=path, data_change=data_change, deletion_timestamp=now_ms)
 
 
 def _iso(time_us: int) -> str:
