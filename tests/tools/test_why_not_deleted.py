@@ -299,7 +299,7 @@ def test_a_transaction_that_began_before_the_log_is_known_after_a_clean_stop(pin
 
 def test_nothing_is_changed_and_damage_is_named(data: Path) -> None:
     path = data / "orders-0" / f"{2:020}.log"
-    path.write_bytes(path.read_bytes() + bytes(70))
+    path.write_bytes(path.read_bytes() + b"x" * 70)
     before = {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")}
     result = run(data)
     assert f"the rest of the segment cannot be read: {path} at byte {SIZE}" in result.stderr
