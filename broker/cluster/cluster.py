@@ -10,6 +10,7 @@ A restart places all partitions anew.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -73,6 +74,8 @@ class Cluster:
         # The end of the log when a replica left the in-sync set, by partition and node.
         self._ends: dict[TopicPartition, dict[int, int]] = {}
         self._roles: dict[bytes, dict[int, Roles]] = {}  # by topic id
+        # The reassignments that last less than REASSIGNMENT_S yet.
+        self._under_way: dict[TopicPartition, asyncio.TimerHandle] = {}
 
     # -- what clients see -------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ class Cluster:
                 factor = min(INTERNAL_REPLICAS, len(self.racks))
             elif 0 in of_topic:  # a partition that was added later
                 factor = len(of_topic[0].replicas)
-            replicas = spread(topic.name, index, factor, self.racks)
+            replicas = spread(topic.name, index, factor, self.racks, self.live)
             roles = of_topic[index] = new_roles(replicas, self.live)
         return roles
 
@@ -136,22 +139,28 @@ class Cluster:
         for of_partitions in (self._lagging, self._ends, self.held_back):
             for key in [key for key in of_partitions if key.topic == topic.name]:
                 del of_partitions[key]  # of a topic of this name that was deleted
+        for key in [key for key in self._under_way if key.topic == topic.name]:
+            self._end_wait(key)
         for index, replicas in request.assignments:
             of_topic[index] = new_roles(replicas, self.live)
         if request.replication_factor != DEFAULT and not topic.is_internal:
             for index in topic.partitions:
-                replicas = spread(topic.name, index, request.replication_factor, self.racks)
+                factor = request.replication_factor
+                replicas = spread(topic.name, index, factor, self.racks, self.live)
                 of_topic[index] = new_roles(replicas, self.live)
 
     # -- nodes ------------------------------------------------------------------------------------
 
     def node_lost(self, node: int) -> None:
         """A node is gone: others lead its partitions, and it is in no in-sync set."""
+        partitions = self._all()
+        for key in partitions:  # those that nobody has asked about are placed now
+            self.roles(*key)
         self.live.discard(node)
         self._silent.discard(node)
         logger.info("node %d is gone", node)
         self._change(
-            self._all(),
+            partitions,
             lambda topic, index, roles: without_node(
                 roles, node, self.live, self.min_isr(topic, index), unclean=self._unclean(topic)
             ),
@@ -178,7 +187,7 @@ class Cluster:
             ),
         )
         for key, roles in list(self.reassignments()):
-            if node in (roles.adding or roles.replicas):
+            if node in (roles.adding or roles.replicas) and key not in self._under_way:
                 self._complete(key)
 
     def fall_silent(self, node: int) -> None:
@@ -330,6 +339,7 @@ class Cluster:
             if not (roles.adding or roles.removing):
                 text = "No partition reassignment is in progress."
                 raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
+            self._end_wait(key)
             self._set(key, cancelled(roles, self.live))
             return
         check_replicas(self.racks, replicas)
@@ -345,13 +355,21 @@ class Cluster:
             why = f"{dead} do not run" if dead else "none of them is in sync"
             text = f"{topic}-{index} cannot move to {list(replicas)}: {why}"
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        self._end_wait(key)
         self._set(key, roles)
         if at_once or not roles.adding:
             self._complete(key)
         else:
-            self._broker.loop.call_later(REASSIGNMENT_S, self._complete, key)
+            timer = self._broker.loop.call_later(REASSIGNMENT_S, self._complete, key)
+            self._under_way[key] = timer
+
+    def _end_wait(self, key: TopicPartition) -> None:
+        timer = self._under_way.pop(key, None)
+        if timer is not None:
+            timer.cancel()
 
     def _complete(self, key: TopicPartition) -> None:
+        self._end_wait(key)
         with suppress(ApiError):  # the topic has been deleted
             roles = self.roles(*key)
             is_running = roles.adding or roles.removing

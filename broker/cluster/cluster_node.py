@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from odradek.broker.broker import Broker
 from odradek.broker.common.nodes import Ports
@@ -27,10 +28,17 @@ from .node_handlers import NodeHandlers
 logger = logging.getLogger("odradek.cluster")
 
 
+class _Run(NamedTuple):
+    """What a node has from its start to its end."""
+
+    server: Server
+    handlers: NodeHandlers
+
+
 class ClusterNode:
     """A node, which runs or does not. `reserved` are its ports, `gate` is before its handlers.
 
-    `server` is None while it does not run.
+    It can be started while requests of its last run are still being answered.
     """
 
     def __init__(
@@ -52,13 +60,26 @@ class ClusterNode:
         self._ports = ports
         self._base = handlers
         self._on_disconnect = on_disconnect
-        self._handlers: NodeHandlers | None = None
-        self.server: Server | None = None
+        self._run: _Run | None = None
+        self._draining: list[_Run] = []  # these accept nothing more
 
     @property
     def runs(self) -> bool:
         """Whether the node listens."""
-        return self.server is not None
+        return self._run is not None
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether requests are left that came before the node stopped."""
+        return bool(self._draining)
+
+    @property
+    def servers(self) -> list[Server]:
+        """Those of the run, and of the last one while its requests are being answered."""
+        return [run.server for run in self._all()]
+
+    def _all(self) -> list[_Run]:
+        return self._draining if self._run is None else [*self._draining, self._run]
 
     def start(self) -> None:
         """Listen. Raises ListenError."""
@@ -66,10 +87,11 @@ class ClusterNode:
         bound = bind_listeners(each.listener._replace(port=each.port) for each in self._reserved)
         listen(bound, broker.config.socket_listen_backlog_size)
         nodes = ClusterNodes(broker.config, self._ports, self._cluster, self.id)
-        handlers = self._handlers = NodeHandlers(broker, self._cluster, nodes, self._base)
+        handlers = NodeHandlers(broker, self._cluster, nodes, self._base)
         dispatcher = Dispatcher(handlers.broker, self.gate.around(handlers.table), SingleBatches())
-        self.server = Server(handlers.broker, bound, dispatcher)
-        self.server.on_disconnect += [*self._on_disconnect, handlers.disconnected]
+        server = Server(handlers.broker, bound, dispatcher)
+        server.on_disconnect += [*self._on_disconnect, handlers.disconnected]
+        self._run = _Run(server, handlers)
         for each in bound:
             host = each.listener.host or "*"
             logger.info(
@@ -78,33 +100,33 @@ class ClusterNode:
 
     def leader_moved(self) -> None:
         """Let requests that wait look again: a partition has another leader."""
-        if self._handlers is not None:
-            self._handlers.leader_moved()
+        for run in self._all():
+            run.handlers.leader_moved()
 
     def kill(self) -> None:
         """End as a process that is killed: no request is answered."""
         self.gate.open()
-        if self.server is not None:
-            self.server.abort()
-        self._end()
+        runs, self._run, self._draining = self._all(), None, []
+        for run in runs:
+            run.server.abort()
+            run.handlers.close()
 
     def finish(self) -> None:
         """Accept nothing more, and answer the requests that wait."""
         self.gate.open()
-        if self.server is not None and self._handlers is not None:
-            self.server.finish()
-            self._handlers.release()
+        run, self._run = self._run, None
+        if run is not None:
+            self._draining.append(run)
+            run.server.finish()
+            run.handlers.release()
 
     async def drain(self) -> None:
-        """End when all requests are answered; `finish` comes before."""
-        if self.server is not None:
-            await self.server.drain()
-        self._end()
-
-    def _end(self) -> None:
-        if self._handlers is not None:
-            self._handlers.close()
-        self.server = self._handlers = None
+        """End when all requests are answered that came before `finish`."""
+        for run in tuple(self._draining):
+            await run.server.drain()
+            if run in self._draining:  # it has not been killed meanwhile
+                self._draining.remove(run)
+                run.handlers.close()
 
     def close(self) -> None:
         """Give the ports back."""

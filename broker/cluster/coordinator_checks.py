@@ -197,10 +197,12 @@ def _with_several(handle: Handler, several: SeveralIds, coordinates: Coordinates
         items = getattr(request, several.field)
         if not items:
             return of_one(context, request)
-        elsewhere = [item for item in items if not _is_here(context, item)]
+        here: list[Any] = []
+        elsewhere: list[Any] = []
+        for item in context.sliced(items):
+            (here if _is_here(context, item) else elsewhere).append(item)
         if not elsewhere:
             return handle(context, request)
-        here = [item for item in items if item not in elsewhere]
         refused: Any = _refusal(context, replace(request, **{several.field: elsewhere}))
         answers = [replace(each, **several.values) for each in getattr(refused, several.answers)]
         refused = replace(refused, **{several.answers: answers})

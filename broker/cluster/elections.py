@@ -71,7 +71,7 @@ class Elections:
             else [(topic.topic, topic.partitions) for topic in request.topic_partitions]
         )
         results = []
-        for name, indexes in wanted:
+        for name, indexes in context.sliced(wanted):
             of_topic = [
                 ElectLeadersPartitionResult(
                     partition_id=index,

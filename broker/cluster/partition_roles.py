@@ -38,20 +38,27 @@ class Roles(Struct, frozen=True):
 
 
 def spread(
-    topic: str, index: int, replication_factor: int, racks: Mapping[int, str | None]
+    topic: str,
+    index: int,
+    replication_factor: int,
+    racks: Mapping[int, str | None],
+    live: Collection[int],
 ) -> tuple[int, ...]:
-    """The replicas of a new partition: leaders take turns, and racks do, too.
+    """The replicas of a new partition: live leaders take turns, and racks do, too.
 
-    `racks` has the rack of each node. The same topic is always placed in the same way. (Kafka
-    begins with a node at random.)
+    `racks` has the rack of each node. Nodes that are not live come last. The same topic is always
+    placed in the same way on the same nodes. (Kafka begins with a node at random.)
     """
     nodes = _by_turns(racks)
-    first = crc32(topic.encode()) + index
+    leaders = [node for node in nodes if node in live] or nodes
+    leader = leaders[(crc32(topic.encode()) + index) % len(leaders)]
+    first = nodes.index(leader) + 1
     # In the second round of leaders the followers are others than in the first.
-    shift = (index // len(nodes)) % max(1, len(nodes) - 1)
-    followers = [nodes[(first + 1 + number) % len(nodes)] for number in range(len(nodes) - 1)]
+    shift = (index // len(leaders)) % max(1, len(nodes) - 1)
+    followers = [nodes[(first + number) % len(nodes)] for number in range(len(nodes) - 1)]
     followers = followers[shift:] + followers[:shift]
-    return (nodes[first % len(nodes)], *followers)[:replication_factor]
+    followers.sort(key=lambda node: node not in live)
+    return (leader, *followers)[:replication_factor]
 
 
 def _by_turns(racks: Mapping[int, str | None]) -> list[int]:

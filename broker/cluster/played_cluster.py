@@ -125,15 +125,18 @@ class PlayedCluster:
         return node
 
     def servers(self) -> list[Server]:
-        """The servers of the nodes that run."""
-        return [node.server for node in self.nodes.values() if node.server is not None]
+        """The servers of the nodes that run, or answer their last requests."""
+        return [server for node in self.nodes.values() for server in node.servers]
 
     # -- nodes ------------------------------------------------------------------------------------
 
     def kill(self, node_id: int) -> None:
-        """End a node as a process that is killed, if it runs. The others notice it at once."""
+        """End a node as a process that is killed, if it runs. The others notice it at once.
+
+        One that is being stopped answers nothing more.
+        """
         node = self.node(node_id)
-        if not node.runs:
+        if not (node.runs or node.is_draining):
             return
         node.kill()
         self._killed.add(node_id)
@@ -153,10 +156,9 @@ class PlayedCluster:
     async def stop(self, node_id: int) -> None:
         """Stop a node in good order, if it runs: others lead its partitions before it ends."""
         node = self.node(node_id)
-        if not node.runs:
-            return
-        self._lost(node_id)
-        node.finish()
+        if node.runs:
+            self._lost(node_id)
+            node.finish()
         await node.drain()
 
     def pause(self, node_id: int) -> None:

@@ -50,5 +50,5 @@ def names_of(context: RequestContext, kind: ConfigResourceType) -> list[str]:
         case ConfigResourceType.TOPIC:
             return [topic.name for topic in metadata.topics.values()]
         case ConfigResourceType.BROKER | ConfigResourceType.BROKER_LOGGER:
-            return [str(context.broker.nodes.own_id)]
+            return [str(node) for node in context.broker.nodes.replica_ids]
     return metadata.configs.names(kind)

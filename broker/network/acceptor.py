@@ -81,7 +81,12 @@ class Acceptor(Generic[P]):
         self._watch()
 
     def close(self) -> None:
-        """Stop accepting, and close the connections that are still being set up."""
+        """Stop accepting, and close the connections that are still being set up.
+
+        It may be closed already.
+        """
+        if self._socket.fileno() < 0:
+            return
         self._loop.remove_reader(self._socket)
         if self._retry is not None:
             self._retry.cancel()

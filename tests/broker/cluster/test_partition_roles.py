@@ -69,15 +69,27 @@ def test_leaders_and_replicas_are_spread_evenly(
 ) -> None:
     factor = min(factor, nodes)
     racks = dict.fromkeys(range(1, nodes + 1))
-    placed = [spread(topic, index, factor, racks) for index in range(partitions)]
+    placed = [spread(topic, index, factor, racks, racks) for index in range(partitions)]
     assert all(len(set(replicas)) == factor for replicas in placed)
     leaders = Counter(replicas[0] for replicas in placed)
     assert max(leaders.values()) - min(leaders[node] for node in racks) <= 1
 
 
+@given(st.text(min_size=1), st.sets(st.integers(1, 5), min_size=1), st.integers(1, 5))
+def test_live_nodes_lead_and_dead_ones_come_last(topic: str, live: set[int], factor: int) -> None:
+    racks = dict.fromkeys(range(1, 6))
+    placed = [spread(topic, index, factor, racks, live) for index in range(20)]
+    assert {replicas[0] for replicas in placed} == live
+    for replicas in placed:
+        assert len(set(replicas)) == factor
+        assert [node in live for node in replicas] == sorted(
+            (node in live for node in replicas), reverse=True
+        )
+
+
 def test_neighbours_are_in_different_racks() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
-    placed = [spread("orders", index, 2, racks) for index in range(4)]
+    placed = [spread("orders", index, 2, racks, racks) for index in range(4)]
     assert all({racks[node] for node in replicas} == {"a", "b"} for replicas in placed)
 
 

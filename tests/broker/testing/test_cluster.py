@@ -11,7 +11,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from odradek.broker.testing import Broker, BrokerError, Fault
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.support.metrics import Series
+from tests.support.wire import WireClient
 
 TOPIC = "orders"
 # Long enough on any machine; a client that waits for something waits until then.
@@ -452,14 +454,17 @@ def test_a_paused_node_is_noticed_when_the_clock_is_moved(cluster: Broker) -> No
 
 def test_connections_to_all_nodes_are_counted() -> None:
     with Broker(nodes=2, console=True) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        admin.list_topics(timeout=PATIENCE_S)
+        addresses = broker.bootstrap_servers.split(",")
+        clients = [WireClient(int(address.rpartition(":")[2])) for address in addresses]
+        for client in clients:
+            client.ask(ListGroupsRequest(), ListGroupsResponse, 4)
         with urllib.request.urlopen(f"{broker.console_url}/metrics") as answer:
             series = Series(answer.read().decode())
+        for client in clients:
+            client.close()
         log = broker.log_file.read_text()
-    open_now = series.value("kafka_server_socket_server_metrics_connection_count")
-    assert (
-        0 < open_now <= series.value("kafka_server_socket_server_metrics_connection_creation_total")
-    )
-    for node, address in enumerate(broker.bootstrap_servers.split(","), 1):
+    assert series.value("kafka_server_socket_server_metrics_connection_count") >= len(clients)
+    opened = series.value("kafka_server_socket_server_metrics_connection_creation_total")
+    assert opened >= len(clients)
+    for node, address in enumerate(addresses, 1):
         assert f"node {node}: PLAINTEXT listens on {address}" in log
