@@ -185,6 +185,7 @@ def test_the_page_works_by_keyboard(browser: Browser) -> None:
     browser.press("\ue004")  # tab
     assert browser.focus == "Skip to the page"
     browser.click("Create a topic")
+    browser.until(lambda: browser.is_there("dialog"))
     browser.press("\ue00c")  # escape
     browser.until(lambda: not browser.is_there("dialog"))
     assert browser.focus == "Create a topic"
