@@ -144,6 +144,8 @@ async def settled(broker: Broker) -> None:
     def is_complete() -> bool:
         if TRANSACTION_STATE_TOPIC not in broker.metadata.topics:
             return True
+        unserved = transactions.shards.unserved()
+        assert not unserved, f"partitions of {TRANSACTION_STATE_TOPIC} are not served: {unserved}"
         try:
             return transactions.describe("shop").state not in PREPARED
         except ApiError as error:
