@@ -193,8 +193,8 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
             picks.pass_by(record)
             if not want.filter.matches_text(record.key, record.value, record.headers):
                 continue
-            path, value = want.filter.path, record.value
-            if path is None or (looks_like_json(value) and has_path(path, value, no_step)):
+            path = want.filter.path
+            if path is None or has_path(path, record.value, no_step):
                 picks.add(record, header)
             elif _may_have_schema(record):
                 first = undecided[0] if undecided else record.offset
@@ -259,7 +259,11 @@ def has_path(path: JsonPath, value: bytes | None, step: Step) -> bool:
         return False
 
 
-def walk_value(value: bytes, *, path: JsonPath, limits: WalkLimits) -> bool:
-    """`has_path` of a long value, without limits. Runs in another process."""
-    assert limits
+def walk_value(
+    value: bytes,
+    *,
+    path: JsonPath,
+    limits: WalkLimits,  # noqa: ARG001 # as of every walk
+) -> bool:
+    """`has_path` of a long value. Runs in another process."""
     return has_path(path, value, no_step)

@@ -26,7 +26,7 @@ from odradek.coordinator.registry.schema_work import NotDoneError, Work
 from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, TOPIC, SchemaVersion
 from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError
-from odradek.protocol.primitives import ZERO_UUID, read_uvarint
+from odradek.protocol.primitives import read_uvarint
 
 from .avro_values import read_value, shape_of
 from .framing import Framed
@@ -52,8 +52,8 @@ class UndecodableError(Exception):
 _Read = Callable[[bytes, Step], bytes]
 
 
-# A schema's id, and its GUID.
-_Key = tuple[int, bytes]
+# The id of the topic, which may be created again, a schema's id, and its GUID.
+_Key = tuple[bytes | None, int, bytes]
 
 
 class Shape(NamedTuple):
@@ -76,7 +76,6 @@ class Schemas:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._log: SchemaLog | None = None
-        self._topic_id = ZERO_UUID  # of the topic that `_shapes` are made of
         self._shapes: OrderedDict[_Key, Shape] = OrderedDict()
         self._making: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
         # Held while the log is read, and while a thread uses what was read.
@@ -87,38 +86,18 @@ class Schemas:
 
         `client` is whose long schemas are parsed by turns.
         """
-        key = (value.schema_id, value.guid)
-        found = self._kept(key)
-        if found is not None:
-            return found
-        lock = self._making.setdefault(key, asyncio.Lock())
-        async with lock:
-            found = self._kept(key)  # others may have made it
-            if found is None:
-                topic_id = self._topic_id
-                found = await self._made(value, client)
-                self._keep(key, found, topic_id)
-            return found
-
-    def _kept(self, key: _Key) -> Shape | None:
-        """A schema that was used before, if its topic has not been created again."""
         topic = self._broker.metadata.topics.get(TOPIC)
-        topic_id = ZERO_UUID if topic is None else topic.id
-        if topic_id != self._topic_id:
-            self._shapes.clear()
-            self._topic_id = topic_id
+        key = (None if topic is None else topic.id, value.schema_id, value.guid)
         found = self._shapes.get(key)
-        if found is not None:
-            self._shapes.move_to_end(key)
+        if found is None:
+            async with self._making.setdefault(key, asyncio.Lock()):
+                # While it waited, another client may have made it.
+                found = self._shapes.get(key) or await self._made(value, client)
+                self._shapes[key] = found
+        self._shapes.move_to_end(key)
+        while len(self._shapes) > _KEPT:
+            self._shapes.popitem(last=False)
         return found
-
-    def _keep(self, key: _Key, made: Shape, topic_id: bytes) -> None:
-        """Keep a schema, unless its topic has been created again meanwhile."""
-        self._kept(key)
-        if topic_id == self._topic_id:
-            self._shapes[key] = made
-            while len(self._shapes) > _KEPT:
-                self._shapes.popitem(last=False)
 
     async def _made(self, value: Framed, client: Hashable) -> Shape:
         try:
