@@ -12,7 +12,6 @@ from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS, GroupDecisions
 from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -21,7 +20,7 @@ from odradek.coordinator.runtime.steps import Step
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
-from tests.support.groups import GROUP, Groups
+from tests.support.groups import GROUP, Groups, classic_member
 
 STEPS = 20
 
@@ -115,18 +114,7 @@ async def test_a_decision_is_made_again_if_a_member_has_left_the_classic_group(
 ) -> None:
     group = decided.shard.state.groups[GROUP] = ClassicGroup(GROUP)
     for member_id in ("stays", "leaves"):
-        group.add(
-            ClassicMember(
-                member_id=member_id,
-                group_instance_id=None,
-                client_id="client",
-                client_host="/127.0.0.1",
-                rebalance_timeout_ms=1_000,
-                session_timeout_ms=1_000,
-                protocol_type="consumer",
-                protocols=(("range", b""),),
-            )
-        )
+        group.add(classic_member(member_id))
 
     def leave_once() -> None:
         group.remove("leaves")

@@ -10,7 +10,6 @@ from odradek.config.topic_config import TOPIC_KEYS
 from odradek.coordinator.assignors.assignment import GroupSpec, MemberSpec
 from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.consumer_groups.reconciliation import partitions_by_topic
 from odradek.coordinator.metadata.acl_changes import delete_acls
 from odradek.coordinator.metadata.acls import ANY, AclFilter, PatternType
@@ -52,6 +51,7 @@ from odradek.protocol.messages.streams_group_heartbeat import (
 )
 from odradek.protocol.records.cluster_metadata import TopicRecord
 from tests.support.acl_sets import acls_of, entry
+from tests.support.groups import classic_member
 from tests.support.growth import Work, assert_linear
 from tests.support.streams_members import internal, subtopology, topology
 
@@ -269,18 +269,7 @@ def members_that_leave(size: int) -> Work:
     """The first member, then the next, which leads the group by then."""
     group = ClassicGroup("g")
     for number in range(size):
-        group.add(
-            ClassicMember(
-                member_id=f"{number}",
-                group_instance_id=None,
-                client_id="client",
-                client_host="/127.0.0.1",
-                rebalance_timeout_ms=1_000,
-                session_timeout_ms=1_000,
-                protocol_type="consumer",
-                protocols=(("range", b""),),
-            )
-        )
+        group.add(classic_member(f"{number}"))
 
     def leave() -> None:
         for number in range(size):

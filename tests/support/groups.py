@@ -13,6 +13,7 @@ from odradek.coordinator.any_group.group_settings import (
     StreamsGroupSettings,
 )
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.groups.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.groups.group_decisions import Slicer
@@ -55,6 +56,20 @@ SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 # Wall-clock and timer time differ, so that a mix-up shows.
 WALL_AHEAD_MS = 1_700_000_000_000
+
+
+def classic_member(member_id: str) -> ClassicMember:
+    """A dynamic member for a classic group."""
+    return ClassicMember(
+        member_id=member_id,
+        group_instance_id=None,
+        client_id="client",
+        client_host="/127.0.0.1",
+        rebalance_timeout_ms=1_000,
+        session_timeout_ms=1_000,
+        protocol_type="consumer",
+        protocols=(("range", b""),),
+    )
 
 
 class Waiting:

@@ -300,36 +300,11 @@ async def test_a_client_that_reads_slowly_gets_every_byte(
     assert await client.receive() == b"next"
 
 
-@pytest.mark.parametrize("does_client_read", [False, True])
-async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
-    server: FakeServer, client: Client, does_client_read: bool
-) -> None:
-    pending = asyncio.get_running_loop().create_future()
-    data = os.urandom(60_000)
-    server.answers[b"large"] = FakeAnswer(data)
-    server.answers[b"slow"] = FakeAnswer(pending=pending)
-    sock = client.writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-    client.send(b"hello")
-    assert await client.receive() == b"hello"
-    connection = server.connections[0]
-    connection._sender._output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
-    transport: Any = client.writer.transport
-    transport.pause_reading()
-    client.send(b"large", b"slow")
-    await until(lambda: connection.is_unread and connection._waiting is not None)
-    received = os.read(sock.fileno(), 1024) if does_client_read else b""
-    connection._waited(server.answers[b"slow"], done(b"at last"))
-    transport.resume_reading()
-    wanted = b"".join(struct.pack(">i", len(each)) + each for each in (data, b"at last"))
-    rest = client.reader.readexactly(len(wanted) - len(received))
-    assert received + await asyncio.wait_for(rest, 5) == wanted
+async def left_unread(server: FakeServer, client: Client, pending: asyncio.Future[None]) -> bytes:
+    """Ask for a large answer, which the client does not read, and for one that waits for `pending`.
 
-
-async def test_a_request_that_fails_late_closes_the_connection_after_the_answers_before_it(
-    server: FakeServer, client: Client
-) -> None:
-    pending = asyncio.get_running_loop().create_future()
+    Returns what the large answer is, once it fills the buffers.
+    """
     data = os.urandom(60_000)
     server.answers[b"large"] = FakeAnswer(data)
     server.answers[b"slow"] = FakeAnswer(pending=pending)
@@ -342,6 +317,33 @@ async def test_a_request_that_fails_late_closes_the_connection_after_the_answers
     transport.pause_reading()
     client.send(b"large", b"slow")
     await until(lambda: connection.is_unread and connection._waiting is not None)
+    return data
+
+
+@pytest.mark.parametrize("does_client_read", [False, True])
+async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
+    server: FakeServer, client: Client, does_client_read: bool
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    data = await left_unread(server, client, pending)
+    connection = server.connections[0]
+    transport: Any = client.writer.transport
+    sock = client.writer.get_extra_info("socket")
+    received = os.read(sock.fileno(), 1024) if does_client_read else b""
+    connection._waited(server.answers[b"slow"], done(b"at last"))
+    transport.resume_reading()
+    wanted = b"".join(struct.pack(">i", len(each)) + each for each in (data, b"at last"))
+    rest = client.reader.readexactly(len(wanted) - len(received))
+    assert received + await asyncio.wait_for(rest, 5) == wanted
+
+
+async def test_a_request_that_fails_late_closes_the_connection_after_the_answers_before_it(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    data = await left_unread(server, client, pending)
+    connection = server.connections[0]
+    transport: Any = client.writer.transport
     pending.set_exception(RefusedRequestError("it is refused"))
     await until(lambda: connection._waiting is None)
     transport.resume_reading()
