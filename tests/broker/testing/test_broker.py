@@ -316,7 +316,7 @@ def test_a_delayed_answer_comes_late(broker: Broker) -> None:
     broker.delay(ApiKey.PRODUCE, 300)
     started = time.monotonic()
     assert produce(broker, "orders", b"late") == []
-    assert time.monotonic() - started >= 0.3
+    assert time.monotonic() - started > 0.29  # a timer may fire a millisecond early
     broker.clear_faults()
 
 

@@ -295,7 +295,7 @@ def test_delays_add_up_and_the_first_error_counts(broker: Broker, client: WireCl
     ]
     started = time.monotonic()
     assert list_groups(client) is ErrorCode.NOT_COORDINATOR
-    assert time.monotonic() - started >= 0.1
+    assert time.monotonic() - started > 0.09  # each timer may fire a millisecond early
     assert [each.fired() for each in injected] == [1, 1, 0, 1]
     assert list_groups(client) is ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert list_groups(client) is ErrorCode.NONE
