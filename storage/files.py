@@ -404,10 +404,6 @@ class Files:
         """Rename atomically, replacing an existing target. Does not sync the directory."""
         source.replace(target)
 
-    def link(self, source: Path, target: Path) -> None:
-        """Create a hard link atomically. Raises FileExistsError if `target` exists."""
-        target.hardlink_to(source)
-
     def remove(self, path: Path) -> None:
         """Delete a file if it exists."""
         path.unlink(missing_ok=True)

@@ -41,7 +41,7 @@ class Round(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Intervals:
     """Seconds between the starts of two rounds, and between two merges of small files."""
 
     round_s: float = 5.0
@@ -58,7 +58,7 @@ class FollowingArchive:
         settings: ArchiveSettings,
         report: Callable[[Round], None],
         *,
-        pace: Pace | None = None,
+        intervals: Intervals | None = None,
         files: Files | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -67,7 +67,7 @@ class FollowingArchive:
         self._run = ArchiveRun(runner, self._settings, files=files)
         self._merging_runner = merging_runner
         self._report = report
-        self._pace = pace or Pace()
+        self._intervals = intervals or Intervals()
         self._files = files
         self._clock = clock
         self._merging: threading.Thread | None = None
@@ -75,17 +75,17 @@ class FollowingArchive:
 
     def run(self, stop: threading.Event) -> None:
         """Archive until `stop` is set."""
-        pause_s = self._pace.round_s
-        max_pause_s = max(_MAX_PAUSE_S, self._pace.round_s)
+        pause_s = self._intervals.round_s
+        max_pause_s = max(_MAX_PAUSE_S, self._intervals.round_s)
         merged_at = self._clock()
         while not stop.is_set():
             began = self._clock()
             done = self._round(began)
             self._report(done)
-            if self._clock() - merged_at >= self._pace.merge_s:
+            if self._clock() - merged_at >= self._intervals.merge_s:
                 merged_at = self._clock()
                 self._begin_merge()
-            pause_s = min(2 * pause_s, max_pause_s) if done.error else self._pace.round_s
+            pause_s = min(2 * pause_s, max_pause_s) if done.error else self._intervals.round_s
             stop.wait(max(0.0, began + pause_s - self._clock()))
         if self._merging is not None:
             self._merging.join()

@@ -29,7 +29,7 @@ READS = (
     "free_bytes",
 )
 WRITES = ("_writev", "pwrite")
-GROWS = (*WRITES, "open", "truncate", "preallocate", "rename", "link", "make_directory", "fsync")
+GROWS = (*WRITES, "open", "truncate", "preallocate", "rename", "make_directory", "fsync")
 OPENS = ("open", "read", "list_directory", "fsync_directory", "remove_tree", "free_descriptors")
 ALL = tuple(
     dict.fromkeys(

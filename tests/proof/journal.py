@@ -183,11 +183,6 @@ class JournalledFiles(Files):
         directory = self._of_path[target.parent]
         self._add(Names((removed, Name(directory, target.name, number, is_directory))))
 
-    def link(self, source: Path, target: Path) -> None:
-        super().link(source, target)
-        number = self._of_path[target] = self._of_path[source]
-        self._add(Names((Name(self._of_path[target.parent], target.name, number),)))
-
     def remove(self, path: Path) -> None:
         is_there = path.exists()
         super().remove(path)

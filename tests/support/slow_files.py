@@ -159,10 +159,6 @@ class SlowFiles(Files):
         self._names.update(target / name.relative_to(source) for name in below)
         super().rename(source, target)
 
-    def link(self, source: Path, target: Path) -> None:
-        self._changes("link", source, target)
-        super().link(source, target)
-
     def remove(self, path: Path) -> None:
         self._changes("unlink", path)
         super().remove(path)

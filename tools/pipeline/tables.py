@@ -37,7 +37,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.archive.job import ArchiveSettings
-    from odradek.pipeline.jobs.following import Pace, Round
+    from odradek.pipeline.jobs.following import Intervals, Round
 
     from .tables_metrics import TablesMetrics
 
@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 - one parameter per option
     from .running import run_job
 
     def job() -> int:
-        from odradek.pipeline.jobs.following import Pace
+        from odradek.pipeline.jobs.following import Intervals
 
         settings = replace(
             archive_settings(
@@ -119,8 +119,8 @@ def command(  # noqa: PLR0913 - one parameter per option
             ),
             iceberg_catalog=iceberg_catalog,
         )
-        pace = Pace(round_s=every, merge_s=merge_every)
-        return _follow(settings, processes, pace, listener)
+        intervals = Intervals(round_s=every, merge_s=merge_every)
+        return _follow(settings, processes, intervals, listener)
 
     run_job(job)
 
@@ -137,7 +137,7 @@ def _address(text: str) -> tuple[str, int]:
 def _follow(
     settings: "ArchiveSettings",
     processes: int | None,
-    pace: "Pace",
+    intervals: "Intervals",
     listener: tuple[str, int] | None,
 ) -> int:
     from odradek.pipeline.jobs.following import FollowingArchive
@@ -153,7 +153,9 @@ def _follow(
         ProcessTasks(processes) as runner,
         ProcessTasks(1) as merging_runner,
     ):
-        following = FollowingArchive(runner, merging_runner, settings, report.show, pace=pace)
+        following = FollowingArchive(
+            runner, merging_runner, settings, report.show, intervals=intervals
+        )
         typer.echo(f"archiving into {settings.archive}")
         following.run(_stopped_by_signals())
     typer.echo(f"stopped; {report.records:,} records were archived")

@@ -19,9 +19,9 @@ from odradek.pipeline.sink.write_options import Delivery
 from odradek.storage.topic_partition import TopicPartition
 
 from .archived import ArchivedPartition
-from .pace import Pace
 from .partition_progress import ID_PREFIX, PartitionProgress, read_progress
 from .selection import Selection, with_kept_times
+from .send_rate import SendRate
 
 # A part is committed when it has so many bytes, or took so long: until then, nobody sees it.
 _PART_BYTES = 32 << 20
@@ -142,7 +142,7 @@ class _Sending:
         self._wanted = wanted
         self._group = group
         self._result = result
-        self._pace = Pace(work.records_per_s, work.clock)
+        self._send_rate = SendRate(work.records_per_s, work.clock)
         self._part_from = self._part_bytes = 0
 
     def run(self) -> None:
@@ -186,7 +186,7 @@ class _Sending:
     def _send_rest(self, writer: PartWriter, progress: PartitionProgress) -> None:
         self._begin(writer, progress)
         for table in self._tables(progress.next_offset):
-            wait_s = self._pace.reserve(table.num_rows)
+            wait_s = self._send_rate.reserve(table.num_rows)
             if self._is_full(writer, wait_s):
                 writer.commit(self._group, [progress.as_mark(self._wanted.place)])
                 self._begin(writer, progress)
@@ -218,8 +218,8 @@ class _Sending:
         selection = self._work.selection
         for table in self._wanted.source.tables(max(start, selection.from_offset or 0)):
             selected = selection.filter(table)
-            for at in range(0, selected.num_rows, self._pace.chunk_records):
-                yield selected.slice(at, self._pace.chunk_records)
+            for at in range(0, selected.num_rows, self._send_rate.chunk_records):
+                yield selected.slice(at, self._send_rate.chunk_records)
 
 
 def _rows(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:

@@ -16,7 +16,7 @@ from odradek.pipeline.jobs.archive.job import ArchiveRun, ArchiveSettings
 from odradek.pipeline.jobs.archive.stable_offsets import StableOffsets
 from odradek.pipeline.jobs.archive.table import archive_table
 from odradek.pipeline.jobs.archive.table.state import PartitionKey
-from odradek.pipeline.jobs.following import FollowingArchive, Pace, Round
+from odradek.pipeline.jobs.following import FollowingArchive, Intervals, Round
 from odradek.pipeline.reading.isolation import last_stable_offset, open_transactions
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.log import PartitionLog
@@ -69,11 +69,11 @@ class Pauses(threading.Event):
 class Followed:
     """An archive of the logs in a directory, and what was reported of its rounds."""
 
-    def __init__(self, root: Path, **pace: float) -> None:
+    def __init__(self, root: Path, **intervals: float) -> None:
         self.settings = ArchiveSettings(
             log_directories=[root / "log"], archive=at(root / "archive"), max_split_bytes=600
         )
-        self._pace = Pace(**pace)
+        self._intervals = Intervals(**intervals)
         self.rounds: list[Round] = []
 
     def follow(self, *steps: Step) -> Pauses:
@@ -85,7 +85,7 @@ class Followed:
             runner,
             self.settings,
             self.rounds.append,
-            pace=self._pace,
+            intervals=self._intervals,
             files=QUICK,
             clock=pauses.clock,
         )

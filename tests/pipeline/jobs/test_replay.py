@@ -20,7 +20,7 @@ from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.progress import NO_PROGRESS
-from odradek.pipeline.jobs.replay import job, pace, sending, target
+from odradek.pipeline.jobs.replay import job, send_rate, sending, target
 from odradek.pipeline.jobs.replay.job import ReplaySettings, ReplaySummary, run_replay
 from odradek.pipeline.jobs.replay.selection import Selection
 from odradek.pipeline.jobs.replay.target import Targets
@@ -153,7 +153,7 @@ def test_parts_are_committed_while_the_rest_is_sent(
 ) -> None:
     (rows,) = archive_of(tmp_path)
     monkeypatch.setattr(sending, "_PART_BYTES", 1)
-    monkeypatch.setattr(pace, "_MOST_AT_ONCE", 20)
+    monkeypatch.setattr(send_rate, "_MOST_AT_ONCE", 20)
     replay_here(settings_for(tmp_path, broker))
     assert in_topic(broker, tmp_path.name) == without_offset(rows)
     directory = broker.data / f"{tmp_path.name}-0"

@@ -14,9 +14,9 @@ from odradek.pipeline.jobs.archive.table.state import ArchivedRange, PartitionKe
 from odradek.pipeline.jobs.archive.table.table_format import create_table
 from odradek.pipeline.jobs.replay.archived import read_archive
 from odradek.pipeline.jobs.replay.job import ReplaySettings, plan_replay
-from odradek.pipeline.jobs.replay.pace import Pace
 from odradek.pipeline.jobs.replay.partition_progress import PartitionProgress, check_same_job
 from odradek.pipeline.jobs.replay.selection import Selection
+from odradek.pipeline.jobs.replay.send_rate import SendRate
 from odradek.pipeline.jobs.replay.sending import _changed_timestamps, _rows
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from tests.support.archives import at
@@ -117,7 +117,7 @@ def test_a_timestamp_of_0_becomes_1_and_others_stay() -> None:
     assert _changed_timestamps(table) == 1
 
 
-# -- progress, and the pace ------------------------------------------------------------------------
+# -- progress, and the rate ------------------------------------------------------------------------
 
 
 def test_a_job_is_continued_only_if_all_of_its_marks_are_there() -> None:
@@ -144,22 +144,22 @@ def test_a_rate_that_is_none_is_refused(tmp_path: Path, rate: float) -> None:
 
 def test_records_are_sent_no_faster_than_asked() -> None:
     waits = Waits()
-    pace = Pace(50.0, waits.clock)
-    assert pace.chunk_records == 5
+    rate = SendRate(50.0, waits.clock)
+    assert rate.chunk_records == 5
     waits.clock.sleep(10)  # before the first record, which is not made up for
     for _ in range(41):
-        waits.clock.sleep(pace.reserve(pace.chunk_records))
+        waits.clock.sleep(rate.reserve(rate.chunk_records))
     assert waits.total_s == pytest.approx(14.0)
-    assert Pace(None, waits.clock).reserve(1000) == 0
+    assert SendRate(None, waits.clock).reserve(1000) == 0
 
 
 def test_a_pause_is_made_up_for_by_the_records_of_a_second_at_most() -> None:
     waits = Waits()
-    pace = Pace(50.0, waits.clock)
+    rate = SendRate(50.0, waits.clock)
     for pause_s, expected_s in ((0.5, 4), (120, 123)):
         began_s = waits.total_s
-        waits.clock.sleep(pace.reserve(pace.chunk_records))
+        waits.clock.sleep(rate.reserve(rate.chunk_records))
         waits.clock.sleep(pause_s)
         for _ in range(40):
-            waits.clock.sleep(pace.reserve(pace.chunk_records))
+            waits.clock.sleep(rate.reserve(rate.chunk_records))
         assert waits.total_s - began_s == pytest.approx(expected_s)

@@ -11,7 +11,7 @@ _MOST_AT_ONCE = 5_000
 _MAX_CREDIT_S = 1.0
 
 
-class Pace:
+class SendRate:
     """A rate. `chunk_records` is how many records to send at a time.
 
     That is a tenth of a second's worth, at most 5,000, and 5,000 without a rate.
