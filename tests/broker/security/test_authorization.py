@@ -288,6 +288,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "dirs": [{"path": "/d", "topics": [{"name": "t", "partitions": [0, 1]}]}]
     },
     "DESCRIBE_LOG_DIRS 4": {"topics": None},
+    "ELECT_LEADERS 0": {"topic_partitions": [{"topic": "t", "partitions": [0, 1]}]},
     "ELECT_LEADERS 2": {"topic_partitions": [{"topic": "t", "partitions": [0, 1]}]},
     "ALTER_PARTITION_REASSIGNMENTS 1": {"topics": OFFSETS[:1]},
     "ALTER_CLIENT_QUOTAS 1": {
@@ -416,6 +417,7 @@ CREATE_ACLS 3 | ALTER CLUSTER | CLUSTER
 DELETE_ACLS 3 | ALTER CLUSTER | CLUSTER
 ALTER_REPLICA_LOG_DIRS 2 | ALTER CLUSTER | 2 CLUSTER
 DESCRIBE_LOG_DIRS 4 | DESCRIBE CLUSTER | CLUSTER
+ELECT_LEADERS 0 | ALTER CLUSTER | 2 CLUSTER
 ELECT_LEADERS 2 | ALTER CLUSTER | 3 CLUSTER
 ALTER_PARTITION_REASSIGNMENTS 1 | ALTER CLUSTER | 3 CLUSTER
 LIST_PARTITION_REASSIGNMENTS 0 | DESCRIBE CLUSTER | CLUSTER
