@@ -10,7 +10,8 @@ The rules are those of Apache Kafka's image (KafkaDockerWrapper), so its compose
   table of other_images.py.
 - CLUSTER_ID becomes odradek.cluster.id.
 - A server.properties mounted at /mnt/shared/config (Kafka's place), /etc/odradek or a place of
-  Bitnami's image is read first. A variable overrides it.
+  Bitnami's image is read first. A variable overrides it, and an argument `--override KEY=VALUE`
+  both.
 
 Defaults of a container: it listens on every interface, on the ports of advertised.listeners if they
 are set. Else clients get the address localhost:9092, because the container's own address cannot be
@@ -32,6 +33,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from other_images import (
@@ -184,6 +186,19 @@ def draft_of(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) 
     return draft
 
 
+def put_overrides(draft: Draft, arguments: Sequence[str]) -> None:
+    """Put the overrides among the arguments of `odradek serve` into the draft.
+
+    The broker has them from its arguments. Here they replace defaults, and healthcheck.py finds the
+    listener in the file.
+    """
+    for option, following in pairwise([*arguments, ""]):
+        override = following if option == "--override" else option.removeprefix("--override=")
+        name, equals, value = override.partition("=")
+        if override != option and equals:
+            draft.put(name.strip(), value, "--override")
+
+
 def _read_mounted(file: Path) -> tuple[str, dict[str, str]]:
     """The text and the settings of a file. Raises ConfigError."""
     try:
@@ -280,6 +295,7 @@ def main(arguments: list[str]) -> None:
         run_command(arguments)
     try:
         draft = draft_of(os.environ)
+        put_overrides(draft, arguments)
     except (ConfigError, VariableError) as error:
         sys.stderr.write(f"odradek: {error}\n")
         sys.exit(EXIT_BAD_CONFIG)

@@ -80,8 +80,6 @@ def read_request_header(data: memoryview, position: int = 0) -> tuple[RequestHea
             if end > limit:
                 raise ValueError(f"a client id of {length} bytes does not fit")
             client_id = data[position + 10 : end].tobytes().decode("utf-8", "replace")
-        elif length < -1:
-            raise ValueError(f"a client id of {length} bytes")
         if api_version >= _FIRST_FLEXIBLE.get(api_key, _NEVER):
             if data[end] > MAX_TAGS:
                 raise ValueError(f"more than {MAX_TAGS} tagged fields")

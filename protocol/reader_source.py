@@ -12,7 +12,7 @@ and `step(0)` before each item. So a long message can be read in several turns o
 loop, and one with too many items can be refused before they are made.
 
 A length is read into `n`. In flexible versions `n` is the encoded number: the length plus one, or
-zero for null. In other versions it is the length, or -1 for null.
+zero for null. In other versions it is the length; every negative one means null, as in Kafka.
 """
 
 import msgspec
@@ -149,13 +149,8 @@ class ReaderSource(Source):
         if self._version not in field.nullable:
             bad = "-1" if self._is_flexible else "n"
             self.emit(depth, f"if {null}: raise bad_length({bad})")
-        elif self._is_flexible:
-            self.emit(depth, f"if {null}: {target} = None", "else:")
-            depth += 1
         else:
-            self.emit(depth, f"if {null}:")
-            self.emit(depth + 1, "if n != -1: raise bad_length(n)", f"{target} = None")
-            self.emit(depth, "else:")
+            self.emit(depth, f"if {null}: {target} = None", "else:")
             depth += 1
         self._value(depth, field, path)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
+from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef, resolve
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.delete_topics import (
@@ -18,9 +18,9 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResult,
 )
-from odradek.protocol.primitives import ZERO_UUID
 
 FIRST_VERSION_WITH_DISABLED = 3
+UNKNOWN_NAME = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def handle(context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -29,12 +29,12 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     results: list[TopicDeletionResult]
     try:
         check_enabled(context)
-        unauthorized = unauthorized_topics(context, wanted)
+        refused = refused_topics(context, wanted)
         results = await context.broker.admin.topics.delete(
-            [ref for ref in context.sliced(wanted) if ref not in unauthorized],
+            [ref for ref in context.sliced(wanted) if ref not in refused],
             permits=context.permits,
         )
-        results += unauthorized.values()
+        results += refused.values()
     except ApiError as error:
         results = [
             TopicDeletionResult(
@@ -56,33 +56,33 @@ def check_enabled(context: RequestContext) -> None:
     raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
 
 
-def unauthorized_topics(
+def refused_topics(
     context: RequestContext, wanted: Sequence[TopicRef]
 ) -> dict[TopicRef, TopicDeletionResult]:
-    """The references that the client is not authorized for, with their results.
+    """The references that the client is not authorized for or that name no topic, with results.
 
-    A name is shown for an id only to a client that may describe the topic. Repeated references and
-    unknown ids are left out, because they get another error whether or not it is authorized.
+    A reference that names no topic now must not be looked up again later: the client may be
+    authorized to describe a topic of that name, and not to delete it. A name is shown for an id
+    only to a client that may describe the topic.
     """
     if context.authorize_cluster(AclOperation.DELETE, is_logged=False):
         return {}
     results = {}
-    topics = context.broker.metadata.topics
     for ref, times in context.sliced(iter(Counter(context.sliced(wanted)).items())):
-        by_name = ref.name is not None
-        topic = topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
-        name = topic.name if topic else ref.name
-        if times > 1 or name is None or (by_name and ref.topic_id != ZERO_UUID):
-            continue
-        is_described = context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-        may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
-        # Only a client that may describe a topic learns whether its name exists.
-        if (by_name and not is_described) or (topic and not may_delete):
-            results[ref] = TopicDeletionResult(
-                name=name if by_name or is_described else None,
-                topic_id=ref.topic_id,
-                error=refusal(ResourceType.TOPIC),
-            )
+        name, error = ref.name, None
+        try:
+            name = resolve(context.broker.metadata, ref, times).name
+        except ApiError as unresolved:
+            error = unresolved.with_traceback(None)
+        if name is not None and (error is None or error.code is UNKNOWN_NAME):
+            is_described = context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+            may_delete = context.authorize(AclOperation.DELETE, ResourceType.TOPIC, name)
+            # Only a client that may describe a topic learns whether its name exists.
+            if (ref.name is not None and not is_described) or not (error or may_delete):
+                error = refusal(ResourceType.TOPIC)
+                name = name if is_described else ref.name
+        if error is not None:
+            results[ref] = TopicDeletionResult(name=name, topic_id=ref.topic_id, error=error)
     return results
 
 

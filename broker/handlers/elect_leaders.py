@@ -96,7 +96,8 @@ def response_with_error(
     context: RequestContext, request: ElectLeadersRequest, error: ApiError
 ) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=error.code,
+        # v0 has it only in each partition.
+        error_code=error.code if context.api_version >= 1 else ErrorCode.NONE,
         replica_election_results=[
             ElectLeadersTopicResult(
                 topic=topic.topic,

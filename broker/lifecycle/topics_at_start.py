@@ -14,10 +14,12 @@ logger = logging.getLogger("odradek")
 
 
 async def create_topics_at_start(broker: Broker) -> None:
-    """Create the topics. What fails is logged."""
-    entries = broker.config.odradek_create_topics
-    new = [_topic(entry, broker.config.odradek_nodes) for entry in entries]
-    wanted = [topic for topic in new if topic.name not in broker.metadata.topics]
+    """Create the topics. What fails is logged. The first entry of a name counts."""
+    new: dict[str, NewTopic] = {}
+    for entry in broker.config.odradek_create_topics:
+        topic = _topic(entry, broker.config.odradek_nodes)
+        new.setdefault(topic.name, topic)
+    wanted = [topic for topic in new.values() if topic.name not in broker.metadata.topics]
     if not wanted:
         return
     try:

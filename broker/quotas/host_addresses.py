@@ -35,16 +35,20 @@ class HostAddresses:
                     continue
                 self._by_name[host] = _first(found)
 
+    def known(self, host: str) -> str | None:
+        """The address of a host if it is an address, or a name that has been looked up."""
+        return canonical(host) or self._by_name.get(host)
+
     def is_known(self, host: str) -> bool:
-        """Whether the host is an address, or a name that has been looked up."""
-        return canonical(host) is not None or host in self._by_name
+        """Whether `known` returns an address."""
+        return self.known(host) is not None
 
     def of(self, host: str) -> str | None:
         """The address of a host; a name that is not known yet is looked up now, which blocks.
 
         None if there is no such host.
         """
-        address = canonical(host) or self._by_name.get(host)
+        address = self.known(host)
         if address is None:
             try:
                 found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)

@@ -67,10 +67,17 @@ class Quotas:
         }
         self._stored = stored
         self.addresses = addresses
+        # As in Kafka, a host without an address now is looked up again when its quota is altered.
+        for entity in stored.by_key(CONNECTION_CREATION_RATE):
+            if host := dict(entity).get(IP):
+                addresses.of(host)
         self.refresh()
 
     def refresh(self, step: Step = no_step) -> None:
-        """Take over the quotas that the metadata has now, and keeps until this returns."""
+        """Take over the quotas that the metadata has now, and keeps until this returns.
+
+        A quota of a host whose address is not known is ignored.
+        """
         tables = {key: QuotaTable(self._stored.by_key(key, step), step) for key in self._by_key}
         stored = self._stored.by_key(CONNECTION_CREATION_RATE, step)
         rates = {
@@ -81,7 +88,7 @@ class Quotas:
         by_address = {
             address: rate
             for host, rate in stepping(iter(rates.items()), step)
-            if host and (address := self.addresses.of(host)) is not None
+            if host and (address := self.addresses.known(host)) is not None
         }
         for key, quota in self._by_key.items():
             quota.table = tables[key]

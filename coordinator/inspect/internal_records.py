@@ -30,6 +30,7 @@ from odradek.protocol.records.control import (
     control_type,
     coordinator_epoch_of,
 )
+from odradek.protocol.records.metadata_frame import check_end
 from odradek.protocol.schema import DecodeError, Message, Struct, codec_for
 from odradek.storage.inspect.raw_message import UnreadableError
 
@@ -204,7 +205,7 @@ def metadata_decoder(record: AnyRecord) -> Decoded:
     """Decode a record of `__cluster_metadata` or its snapshots; they have no keys."""
     try:
         return Decoded(None, _decode_metadata(record.value))
-    except _RecordError as error:
+    except (_RecordError, DecodeError) as error:
         return Decoded(None, f"Error at {record.offset}, skipping. {error}")
 
 
@@ -230,8 +231,7 @@ def _decode_metadata(value: bytes | None) -> Json:
         message, known, position = _decode_nearest_version(declared, version, data, position)
     except DecodeError:
         raise _RecordError(f"Failed to deserialize record with type {number}") from None
-    if position < len(data):
-        raise _RecordError(f"Found {len(data) - position} byte(s) of garbage after {number}")
+    check_end(data, position, number)
     name = "".join(f"_{c}" if c.isupper() else c.upper() for c in declared.__name__)[1:]
     return {"type": name, "version": version, "data": as_json(message, known)}
 

@@ -4,8 +4,8 @@ A resource is changed whole or refused, and a refusal does not affect the other 
 request. A record is written for each key that changes. For a broker's keys one is written even if
 the value stays the same, because that makes a broker reload the files that some keys name
 (KAFKA-14136). With eligible leader replicas (KIP-966) min.insync.replicas can only be set for the
-cluster or a topic, and a change of it clears the eligible leader replicas. Kafka:
-ConfigurationControlManager.
+cluster or a topic, and a change of it clears the eligible leader replicas. Log directories are
+cordoned from metadata.version 4.3-IV0 on. Kafka: ConfigurationControlManager.
 """
 
 from collections import Counter
@@ -24,11 +24,12 @@ from odradek.protocol.records.cluster_metadata import ClearElrRecord, ConfigReco
 
 from .cluster_metadata import ClusterMetadata
 from .configs import ConfigResourceType
-from .features import ELR_VERSION
+from .features import ELR_VERSION, FIRST_VERSION_WITH_CORDONED
 from .min_insync_replicas import MIN_INSYNC_REPLICAS
 from .record_limit import limited_outcome
 from .topic_creation import MAX_CONFIG_VALUE_LENGTH
 
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
 # APPEND and SUBTRACT work on lists of these only, as in Kafka.
 WITH_LISTS = (ConfigResourceType.TOPIC, ConfigResourceType.BROKER)
 
@@ -268,6 +269,12 @@ def _check_record(metadata: ClusterMetadata, record: ConfigRecord) -> None:
             raise _invalid(f"Broker-level {record.name} cannot be altered while ELR is enabled.")
         if record.value is None:
             raise _invalid(f"Cluster-level {record.name} cannot be removed while ELR is enabled.")
+    is_too_old = metadata.features.metadata_version < FIRST_VERSION_WITH_CORDONED
+    if of_brokers and record.name == CORDONED_LOG_DIRS and is_too_old:
+        raise _invalid(
+            f"The {record.name} configuration value cannot be set because it requires "
+            "metadata.version >= 4.3-IV0"
+        )
     if record.value is not None and len(record.value) > MAX_CONFIG_VALUE_LENGTH:
         raise _invalid(
             "The configuration value cannot be added because it exceeds the maximum value size of "

@@ -122,9 +122,9 @@ def create_topics(
 
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    _check_total(stepping(requests, step), rules)
-    placer = rules.placer(metadata, step)
     repeated = _repeated(request.name for request in stepping(requests, step))
+    _check_total(stepping(requests, step), rules, repeated)
+    placer = rules.placer(metadata, step)
     reply: dict[str, CreatedTopic | ApiError] = {}
     records: list[JournalRecord] = []
     for request in stepping(requests, step):
@@ -192,10 +192,11 @@ def create_partitions(
 # -- topics ---------------------------------------------------------------------------------------
 
 
-def _check_total(requests: Iterable[NewTopic], rules: TopicRules) -> None:
+def _check_total(requests: Iterable[NewTopic], rules: TopicRules, repeated: set[str]) -> None:
     total = 0
     for request in requests:
-        total += len(request.assignments) or max(0, rules.partition_count(request))
+        if request.name not in repeated and request.name != CLUSTER_METADATA_TOPIC:
+            total += len(request.assignments) or max(0, rules.partition_count(request))
     if total > MAX_RECORDS:
         raise ApiError(
             ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."

@@ -56,7 +56,7 @@ def delete_topics(
     ids_first += [request for request in stepping(occurrences, step) if request.name is not None]
     for request in stepping(ids_first, step):
         try:
-            topic = _resolve(metadata, request, occurrences[request])
+            topic = resolve(metadata, request, occurrences[request])
             if to_delete.pop(topic.id, None) is not None:  # named by id and by name
                 request = TopicRef(topic.name, topic.id)
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
@@ -84,7 +84,8 @@ def _deletion(topic: Topic, permits: Permits) -> TopicDeletionResult:
     return TopicDeletionResult(name=topic.name, topic_id=topic.id, topic=topic)
 
 
-def _resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
+def resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
+    """Return the topic of a reference that occurs so many times in a request. Raises ApiError."""
     if request.name is None and request.topic_id == ZERO_UUID:
         raise _invalid("Neither topic name nor id were specified.")
     if request.name is not None and request.topic_id != ZERO_UUID:

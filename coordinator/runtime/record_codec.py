@@ -22,7 +22,7 @@ from typing import Protocol
 from odradek.protocol.declaration import cut_fields
 from odradek.protocol.primitives import write_uvarint
 from odradek.protocol.records.cluster_metadata import RECORD_TYPES
-from odradek.protocol.records.metadata_frame import FRAME_VERSION, read_frame
+from odradek.protocol.records.metadata_frame import FRAME_VERSION, check_end, read_frame
 from odradek.protocol.schema import DecodeError, Message, codec_for
 
 from .outcome import JournalRecord
@@ -74,7 +74,8 @@ class MetadataRecordCodec:
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord:  # noqa: ARG002 # metadata records have no key
         """Return the record; one of an unknown type or version has its bytes as `unread`.
 
-        Raises DecodeError, also for a frame version other than 1, as Kafka does.
+        As in Kafka, raises DecodeError also for a frame version other than 1, and for bytes after
+        the record.
         """
         if value is None:
             raise DecodeError("a metadata record without a value")
@@ -82,7 +83,9 @@ class MetadataRecordCodec:
         message = self._types.get(number)
         if message is None or version not in message.SPEC.versions:
             return JournalRecord(None, unread=bytes(value))
-        return JournalRecord(message.decode(value, version, position), version)
+        decoded, end = codec_for(message, version).decode(value, position)
+        check_end(value, end, number)
+        return JournalRecord(decoded, version)
 
     def is_cut(self, record: JournalRecord) -> bool:
         """See RecordCodec."""

@@ -32,3 +32,9 @@ def read_frame(value: bytes) -> MetadataFrame:
     if frame != FRAME_VERSION:
         raise DecodeError(f"frame version {frame} of a metadata record is not {FRAME_VERSION}")
     return MetadataFrame(record_type, version, position)
+
+
+def check_end(value: bytes, position: int, record_type: int) -> None:
+    """Raise DecodeError if bytes follow the message, which ends at `position`; so does Kafka."""
+    if position < len(value):
+        raise DecodeError(f"Found {len(value) - position} byte(s) of garbage after {record_type}")

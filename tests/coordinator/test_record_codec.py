@@ -68,6 +68,12 @@ def test_a_metadata_record_cut_anywhere_is_an_error() -> None:
             METADATA.decode(None, value[:end])
 
 
+def test_bytes_after_a_metadata_record_are_an_error() -> None:
+    _, value = METADATA.encode(JournalRecord(FeatureLevelRecord(name="a", feature_level=1)))
+    with pytest.raises(DecodeError, match="1 byte"):
+        METADATA.decode(None, value + b"\0")
+
+
 def test_a_coordinator_record_carries_its_type_in_the_key_and_its_version_in_the_value() -> None:
     record = JournalRecord(Value(generation=7), 1, Key(group="g"))
     key, value = COORDINATOR.encode(record)

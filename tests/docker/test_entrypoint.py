@@ -212,6 +212,17 @@ def test_odradek_is_started_on_the_file_with_the_arguments(tmp_path: Path) -> No
     assert loaded.warnings == ()
 
 
+def test_overrides_among_the_arguments_take_the_place_of_defaults(tmp_path: Path) -> None:
+    listeners = r"PLAINTEXT://:1,A\B://:2"
+    given = ("--override", f"listeners={listeners}", "--log-format", "json", "--override=node.id=4")
+    done = run(tmp_path, "--print", *given, KAFKA_NODE_ID="3")
+    found = parse_properties(done.stdout.encode())
+    assert (found["listeners"], found["node.id"]) == (listeners, "4")
+    assert "advertised.listeners" not in found
+    done = run(tmp_path, "--print", "--override", "advertised.listeners=PLAINTEXT://x:3")
+    assert parse_properties(done.stdout.encode())["listeners"] == "PLAINTEXT://0.0.0.0:3"
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [

@@ -48,6 +48,11 @@ def test_a_null_client_id_is_an_empty_one(client_id: bytes | None) -> None:
     assert read(data + b"body") == (RequestHeader(12, 0, 7, ""), len(data))
 
 
+def test_a_client_id_of_any_negative_length_is_null() -> None:
+    data = struct.pack(">hhih", 12, 0, 7, -2)
+    assert read(data + b"body") == (RequestHeader(12, 0, 7, ""), len(data))
+
+
 def test_a_header_is_found_in_the_middle_of_a_buffer() -> None:
     data = header(ApiKey.HEARTBEAT, 4, b"c") + b"\x00"
     assert read_request_header(memoryview(b"1234" + data + b"body"), 4) == (
@@ -78,7 +83,6 @@ def test_a_version_of_api_versions_that_is_yet_to_come_can_be_answered() -> None
         header(0, 8, b"abc")[:9],
         header(0, 8, b"abc")[:-1],
         header(0, 9, b"abc"),  # no tagged fields
-        struct.pack(">hhih", 0, 8, 7, -2),
         struct.pack(">hhih", 0, 8, 7, 32767),
         header(0, 9, b"") + b"\x7f\x00\x00",
         header(0, 9, b"") + b"\xff\xff\xff\xff\xff\xff",

@@ -168,6 +168,17 @@ def test_null_is_refused_where_it_came_later() -> None:
         MetadataRequest.decode(b"\x02\x00\x00\x00\x00", 9)
 
 
+def test_every_negative_length_is_null_where_null_is_allowed() -> None:
+    partition = ProducePartitionData(index=0, records=None)
+    topics = [ProduceTopicData(name="t", partition_data=[partition])]
+    request = ProduceRequest(transactional_id=None, acks=1, timeout_ms=2, topic_data=topics)
+    data = request.encode(3)
+    assert (data[:2], data[-4:]) == (b"\xff\xff", b"\xff\xff\xff\xff")
+    lowest = b"\x80\x00" + data[2:-4] + b"\x80\x00\x00\x00"
+    assert ProduceRequest.decode(lowest, 3) == request
+    assert MetadataRequest.decode(b"\xff\xff\xff\xfe", 1).topics is None
+
+
 @pytest.mark.parametrize(
     ("request_", "field"),
     [

@@ -24,6 +24,9 @@ from .listener_tls import ListenerTls, Source, source_of, utc_of
 
 logger = logging.getLogger("odradek.tls")
 
+# What was read, and the listener's new TLS or why it is refused.
+Change = tuple[Source, ListenerTls | ConfigError]
+
 
 class TlsListeners:
     """The listeners that speak TLS. `of` returns what a new connection is to use."""
@@ -65,16 +68,18 @@ class TlsListeners:
         """Take over changed settings, and files that have changed."""
         self._config = config
         for listener in self._listeners:
-            if self._has_changed(listener):
-                self._replace(listener, self._settings(listener))
+            self._take_over(listener, self._change(listener, self._settings(listener)))
 
     # -- files ------------------------------------------------------------------------------------
 
     async def check_files(self) -> None:
         """Take over files that have changed. The disk threads read them."""
+        config = self._config
         for listener in self._listeners:
-            if await self._disk.run(self._has_changed, listener):
-                await self._disk.run(self._replace, listener, self._settings(listener))
+            change = await self._disk.run(self._change, listener, self._settings(listener))
+            if self._config is not config:
+                return  # `update_config` has taken over newer settings and the files
+            self._take_over(listener, change)
 
     def warn_of_expiry(self) -> None:
         """Log the certificates that expire soon."""
@@ -85,24 +90,31 @@ class TlsListeners:
     def _settings(self, listener: Listener) -> ListenerSettings:
         return self._config.of_listener(listener.name)
 
-    def _has_changed(self, listener: Listener) -> bool:
-        """Whether the listener is to be read again; not if that has just failed."""
-        source = source_of(self._settings(listener))
-        return source not in (self._tls[listener.name].source, self._refused.get(listener.name))
-
     def _successor(self, listener: Listener, settings: ListenerSettings) -> ListenerTls:
         new = ListenerTls(listener, settings)
         self._tls[listener.name].check_successor(new, settings)
         return new
 
-    def _replace(self, listener: Listener, settings: ListenerSettings) -> None:
-        name = listener.name
+    def _change(self, listener: Listener, settings: ListenerSettings) -> Change | None:
+        """Read the listener's files if they or its settings have changed.
+
+        None if they have not, or if reading them has just failed.
+        """
         source = source_of(settings)
+        if source in (self._tls[listener.name].source, self._refused.get(listener.name)):
+            return None
         try:
-            new = self._successor(listener, settings)
+            return source, self._successor(listener, settings)
         except ConfigError as error:
+            return source, error
+
+    def _take_over(self, listener: Listener, change: Change | None) -> None:
+        if change is None:
+            return
+        name, (source, new) = listener.name, change
+        if isinstance(new, ConfigError):
             self._refused[name] = source
-            logger.error("listener %s keeps its certificates: %s", name, error)
+            logger.error("listener %s keeps its certificates: %s", name, new)
             return
         self._refused.pop(name, None)
         self._tls[name] = new

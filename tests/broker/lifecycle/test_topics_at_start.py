@@ -32,7 +32,7 @@ def topics_after_a_start(directory: Path, *entries: str, **settings: str) -> Top
 
 
 def test_missing_topics_are_created_and_others_stay(tmp_path: Path) -> None:
-    first = topics_after_a_start(tmp_path, "a:2:3", "b:1:1:compact")
+    first = topics_after_a_start(tmp_path, "a:2:3", "b:1:1:compact", "a:9:1:compact")
     assert first == {"a": (2, {}), "b": (1, {"cleanup.policy": "compact"})}
     again = topics_after_a_start(tmp_path, "a:5:1", " c ", **{"num.partitions": "3"})
     assert again == {**first, "c": (3, {})}

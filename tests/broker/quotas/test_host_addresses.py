@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from odradek.broker.quotas.host_addresses import HostAddresses, canonical
+from odradek.broker.quotas.quotas import Quotas
+from odradek.config.broker_config import BrokerConfig
+from odradek.coordinator.metadata.client_quotas import ClientQuotas
+from odradek.protocol.records.cluster_metadata import ClientQuotaRecord, EntityData
 
 V4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 0))
 OTHER_V4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.2", 0))
@@ -86,6 +90,24 @@ async def test_names_are_looked_up_ahead_and_addresses_are_not(
     assert names.asked == ["unknown", "host"]
     assert hosts.of("host") == "192.0.2.1"
     assert not hosts.is_known("unknown")
+
+
+async def test_quotas_that_change_look_up_no_host_again(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entity = [EntityData(entity_type="ip", entity_name="host")]
+    stored, hosts = ClientQuotas(), HostAddresses()
+    stored.replay(
+        ClientQuotaRecord(entity=entity, key="connection_creation_rate", value=5.0, remove=False)
+    )
+    quotas = Quotas(BrokerConfig(), stored, hosts, lambda: 0)
+    quotas.refresh()
+    assert (names.asked, quotas.connection_rates) == (["host"], {})
+    names.addresses["host"] = [V4]
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.found_later)
+    await hosts.look_up(["host"])
+    quotas.refresh()
+    assert quotas.connection_rates == {"192.0.2.1": 5}
 
 
 @pytest.mark.parametrize(

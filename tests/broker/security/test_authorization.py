@@ -288,6 +288,7 @@ VALUES: dict[str, dict[str, Any]] = {
         "dirs": [{"path": "/d", "topics": [{"name": "t", "partitions": [0, 1]}]}]
     },
     "DESCRIBE_LOG_DIRS 4": {"topics": None},
+    "ELECT_LEADERS 0": {"topic_partitions": [{"topic": "t", "partitions": [0, 1]}]},
     "ELECT_LEADERS 2": {"topic_partitions": [{"topic": "t", "partitions": [0, 1]}]},
     "ALTER_PARTITION_REASSIGNMENTS 1": {"topics": OFFSETS[:1]},
     "ALTER_CLIENT_QUOTAS 1": {
@@ -334,7 +335,7 @@ CREATE_TOPICS 7
     | CREATE CLUSTER, CREATE TOPIC new, DESCRIBE_CONFIGS TOPIC new | INVALID_REQUEST, TOPIC
 DELETE_TOPICS 6
     | DELETE CLUSTER, DESCRIBE TOPIC t, DELETE TOPIC t, DESCRIBE TOPIC absent, DELETE TOPIC absent
-    | INVALID_REQUEST, 2 TOPIC
+    | 2 TOPIC, INVALID_REQUEST
 CREATE_PARTITIONS 3 | ALTER TOPIC t | INVALID_REQUEST, TOPIC
 DESCRIBE_CONFIGS 4
     | DESCRIBE_CONFIGS TOPIC t, DESCRIBE_CONFIGS CLUSTER, DESCRIBE_CONFIGS CLUSTER,
@@ -416,6 +417,7 @@ CREATE_ACLS 3 | ALTER CLUSTER | CLUSTER
 DELETE_ACLS 3 | ALTER CLUSTER | CLUSTER
 ALTER_REPLICA_LOG_DIRS 2 | ALTER CLUSTER | 2 CLUSTER
 DESCRIBE_LOG_DIRS 4 | DESCRIBE CLUSTER | CLUSTER
+ELECT_LEADERS 0 | ALTER CLUSTER | 2 CLUSTER
 ELECT_LEADERS 2 | ALTER CLUSTER | 3 CLUSTER
 ALTER_PARTITION_REASSIGNMENTS 1 | ALTER CLUSTER | 3 CLUSTER
 LIST_PARTITION_REASSIGNMENTS 0 | DESCRIBE CLUSTER | CLUSTER
@@ -632,6 +634,20 @@ async def test_an_absent_topic_is_unknown_to_who_may_describe_but_not_delete_it(
     request = {"topics": [{"name": "absent"}]}
     answer, _ = await rig.ask(ApiKey.DELETE_TOPICS, 6, request, frozenset({"DELETE"}))
     assert [one.error_code for one in answer.responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def test_a_topic_that_is_created_after_the_check_is_not_deleted(rig: Rig) -> None:
+    admin, request = rig.broker.admin, {"topics": [{"name": "new"}]}
+    async with admin.operations.decision_lock:
+        creation = asyncio.create_task(admin.topics.create([NewTopic(name="new")]))
+        deletion = asyncio.create_task(
+            rig.ask(ApiKey.DELETE_TOPICS, 6, request, frozenset({"DELETE"}))
+        )
+        await asyncio.sleep(0)  # both have begun
+    await creation
+    answer, _ = await deletion
+    assert [one.error_code for one in answer.responses] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert "new" in rig.broker.metadata.topics
 
 
 async def test_a_group_is_not_described_if_a_topic_of_its_members_may_not_be(rig: Rig) -> None:

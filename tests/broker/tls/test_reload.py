@@ -12,9 +12,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from odradek.broker.disk.disk_executor import DiskExecutor
+from odradek.broker.security.tls import tls_listeners
+from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.broker.security.tls.tls_listeners import TlsListeners
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.listener_settings import ListenerSettings
+from odradek.config.listeners import Listener
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -174,6 +178,25 @@ async def test_a_setting_is_checked_before_it_is_made(
     assert rig.served == files.server.certificate
     rig.tls.update_config(changed)
     assert rig.served == renewed.certificate
+
+
+async def test_a_setting_that_changes_while_a_file_is_read_stays(
+    files: TlsFiles, make: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make()
+    rewrite(files, files.authority.sign("localhost"))
+    newest = files.authority.sign("localhost")
+    changed = rig.config(**{LOCATION: str(files.write_pem("newest.pem", newest))})
+
+    def listener_tls(listener: Listener, settings: ListenerSettings) -> ListenerTls:
+        monkeypatch.undo()
+        made = ListenerTls(listener, settings)
+        rig.tls.update_config(changed)
+        return made
+
+    monkeypatch.setattr(tls_listeners, "ListenerTls", listener_tls)
+    await rig.tls.check_files()
+    assert rig.served == newest.certificate
 
 
 async def test_certificates_that_expire_within_a_month_are_warned_of(

@@ -163,6 +163,7 @@ def test_the_state_of_a_transaction_has_a_name(status: int, shown: str) -> None:
         (b"\xff\xff\xff\x0f", "Value for frame version was too large."),
         (b"\1\xff\x07\0", "Unknown metadata id 1023"),
         (b"\1\2\0", "Failed to deserialize record with type 2"),
+        (b"\1\x14\0\0\0", "Found 1 byte(s) of garbage after 20"),
     ],
 )
 def test_a_record_of_the_metadata_log_that_cannot_be_decoded_is_named(

@@ -52,8 +52,11 @@ class Configs(Metadata):
         configs = {name.replace("_", "."): text for name, text in overrides.items()}
         self.create(NewTopic(name="t", configs=configs))
         if eligible_leaders:
-            level = FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
-            self.commit(Outcome(reply=None, records=(self.state.features.versioned(level),)))
+            self.set_level("eligible.leader.replicas.version", 1)
+
+    def set_level(self, feature: str, level: int) -> None:
+        record = FeatureLevelRecord(name=feature, feature_level=level)
+        self.commit(Outcome(reply=None, records=(self.state.features.versioned(record),)))
 
     def alter(
         self, *wishes: Alteration, rules: ConfigRules = RULES, validate_only: bool = False
@@ -247,3 +250,19 @@ def test_a_change_of_min_insync_replicas_takes_back_who_is_eligible() -> None:
     for resource, name in ((TOPIC, "t"), (ALL, "")):
         configs.alter(wish(resource, (key, SET, "1")))
         assert configs.last_records[-1].value == ClearElrRecord(topic_name=name)
+
+
+def test_log_directories_are_not_cordoned_before_the_metadata_version_that_has_it() -> None:
+    configs = Configs()
+    key = "cordoned.log.dirs"
+    assert configs.alter(wish(OURS, (key, SET, "*"))) == {OURS: None}
+    configs.set_level("metadata.version", 29)
+    for change in (
+        wish(OURS, (key, SET, "")),
+        wish(OURS, (key, DELETE, None)),
+        wish(OURS, replaces=True),
+        wish(ALL, (key, SET, "*")),
+    ):
+        assert refusal(configs.alter(change)) is ErrorCode.INVALID_CONFIG
+    configs.set_level("metadata.version", 30)
+    assert configs.alter(wish(OURS, replaces=True)) == {OURS: None}

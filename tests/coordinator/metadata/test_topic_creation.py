@@ -215,6 +215,13 @@ def test_too_many_partitions_at_once_are_refused_and_nothing_is_made(
     assert metadata.state.topics == {}
 
 
+@pytest.mark.parametrize("name", ["twice", "__cluster_metadata"])
+def test_partitions_of_a_name_that_is_refused_do_not_count(metadata: Metadata, name: str) -> None:
+    wishes = [NewTopic(name=each, partition_count=5001) for each in ("twice", "twice", name)]
+    reply = metadata.create(*wishes, NewTopic(name="t"))
+    assert [name for name, each in reply.items() if isinstance(each, CreatedTopic)] == ["t"]
+
+
 def test_new_partitions_go_to_the_log_directory_that_has_the_fewest() -> None:
     metadata = Metadata(directories=[DIRECTORY, OTHER_DIRECTORY])
     metadata.create(NewTopic(name="a", partition_count=3))
