@@ -1,6 +1,7 @@
 """`odradek dump-log` by itself: its options, its exit codes, and its JSON lines."""
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,15 @@ def test_producers_and_aborted_transactions_are_json(used: LogBox) -> None:
     _, lines = json_dump("--files", both)
     assert {line["type"] for line in lines} == {"producer", "abortedTransaction"}
     assert {line["producerId"] for line in lines} == {9}
+
+
+def test_an_aborted_transaction_of_an_older_version_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.txnindex"
+    path.write_bytes(struct.pack(">hqqqq", -1, 9, 0, 1, 1))
+    done = our_dump("--files", str(path))
+    assert (done.code, "version: -1 producerId: 9" in done.out) == (0, True)
+    path.write_bytes(struct.pack(">hqqqq", 1, 9, 0, 1, 1))
+    assert our_dump("--files", str(path)).code == 1
 
 
 def test_a_file_that_cannot_be_followed_ends_with_1_and_says_why(tmp_path: Path) -> None:
