@@ -428,6 +428,20 @@ def test_many_batches_at_once_are_checked_like_one_after_another(
     assert len(found) > 10
 
 
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_records_before_the_base_offset_of_their_batch_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_quick: bool
+) -> None:
+    monkeypatch.setattr(quick_records, "is_installed", lambda: is_quick)
+    path = LogBox(tmp_path).path(0, ".log")
+    path.parent.mkdir()
+    first, second = batch_of(b"v"), batch_of(b"w", base_offset=1)
+    minus_one = b"\1"  # as the record's offset delta
+    path.write_bytes(first + patch(second, HEADER_BYTES + 3, minus_one))
+    [found] = problems(verified(tmp_path, deep=True))
+    assert found.what == "offset 0 where one from 1 to 1 was expected"
+
+
 # --- gaps of a cleaner
 
 

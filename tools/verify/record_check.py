@@ -77,13 +77,14 @@ class RecordCheck:
                 self._check(batch)
 
     def _check(self, batch: RawBatch) -> None:
-        previous = -1
+        # A message of an older format has the offset of the last record in it.
+        previous = -1 if batch.is_message else batch.offset - 1
         try:
             for record in batch.records():
                 if not previous < record.offset <= batch.last_offset:
                     self._misplaced.add(
-                        f"offset {record.offset} follows {previous}, in a batch that ends at "
-                        f"{batch.last_offset}",
+                        f"offset {record.offset} where one from {previous + 1} to "
+                        f"{batch.last_offset} was expected",
                         position=batch.position,
                         offset=batch.offset,
                     )
