@@ -33,6 +33,7 @@ from odradek.tools.verify.job import (
 )
 from odradek.tools.verify.logs import LogItem
 from tests.support.archives import InThisProcess
+from tests.support.content_limits import scale_down
 from tests.support.dirty_logs import Writer, clean
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.log_files import end_transaction, used_log, v2_batches
@@ -440,6 +441,20 @@ def test_records_before_the_base_offset_of_their_batch_are_found(
     path.write_bytes(first + patch(second, HEADER_BYTES + 3, minus_one))
     [found] = problems(verified(tmp_path, deep=True))
     assert found.what == "offset 0 where one from 1 to 1 was expected"
+
+
+def test_a_batch_that_unpacks_to_very_much_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick_records, "is_installed", lambda: False)
+    scale_down(monkeypatch)
+    path = LogBox(tmp_path).path(0, ".log")
+    path.parent.mkdir()
+    path.write_bytes(batch_of(b"v" * 1000, compression=CompressionType.GZIP))
+    report = verified(tmp_path, deep=True)
+    assert problems(report) == []
+    [found] = [each for each in findings(report) if each.kind is Kind.RECORDS]
+    assert "more than 256 bytes" in found.what
 
 
 # --- gaps of a cleaner
