@@ -360,6 +360,28 @@ def test_damage_is_found(data: Path, name: str) -> None:
     assert any(words in each.what for each in problems(report)), report.findings
 
 
+def test_an_index_may_have_one_entry_for_all_batches_of_an_append(tmp_path: Path) -> None:
+    """Apache Kafka up to 4.0.0 writes it so: the last offset, and where the first batch begins."""
+    box = LogBox(tmp_path)
+    log = box.open()
+    for _ in range(9):
+        put(log, b"v")
+    log.close(NOW_MS)
+    write_clean_shutdown(Files(), tmp_path, 7)
+    size = len(batches(box.path(0, ".log"))[0])
+
+    def found(*entries: tuple[int, int]) -> list[str]:
+        packed = b"".join(struct.pack(">ii", *entry) for entry in entries)
+        box.path(0, ".index").write_bytes(packed)
+        return [each.what for each in problems(verified(tmp_path))]
+
+    assert found((3, 2 * size), (8, 5 * size)) == []
+    [too_early] = found((3, 4 * size))
+    assert "that batch ends at 4" in too_early
+    [after_the_end] = found((9, 5 * size))
+    assert "that batch ends at 5" in after_the_end
+
+
 def test_what_recovery_does_not_check_is_not_cut(data: Path) -> None:
     _with_epoch(segments(data)[-1], 0)
     (data / CLEAN_SHUTDOWN).unlink()
