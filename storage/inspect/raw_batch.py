@@ -50,6 +50,7 @@ from .raw_message import (
 
 _BYTES_TO_MAGIC = MAGIC_POSITION + 1  # of a batch up to and including its magic
 _READ_BYTES = 64 << 10  # how much of the file one read fetches
+_SEARCH_BYTES = 1 << 20  # the same of a search
 _CRC_STEP_BYTES = 1 << 20  # large batches are checksummed in pieces of this size
 _INT32 = struct.Struct(">i")
 
@@ -331,6 +332,32 @@ def scan_raw(files: Files, file: OpenFile, start: int, end: int) -> Iterator[Raw
             return
         yield batch
         position += batch.size_bytes
+
+
+def find_whole_batch(
+    files: Files, file: OpenFile, start: int, end: int, least_offset: int
+) -> RawBatch | None:
+    """The first valid v2 batch in [start, end) whose offset is not below `least_offset`.
+
+    It may begin at any byte.
+    """
+    position = start
+    while position + HEADER_BYTES <= end:
+        chunk = files.pread(file, min(_SEARCH_BYTES, end - position), position)
+        last = len(chunk) - HEADER_BYTES
+        at = chunk.find(MAGIC_V2, MAGIC_POSITION) - MAGIC_POSITION
+        while 0 <= at <= last:
+            offset, size = OFFSET_AND_SIZE.unpack_from(chunk, at)
+            is_possible = offset >= least_offset and size >= SMALLEST_SIZE
+            if is_possible and position + at + LOG_OVERHEAD + size <= end:
+                batch = RawBatch(files, file, position + at, chunk[at : at + HEADER_BYTES])
+                if batch.is_valid():
+                    return batch
+            at = chunk.find(MAGIC_V2, at + MAGIC_POSITION + 1) - MAGIC_POSITION
+        if last < 0:
+            return None
+        position += last + 1
+    return None
 
 
 def _next_sequence(sequence: int, increment: int) -> int:

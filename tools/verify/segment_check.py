@@ -1,8 +1,9 @@
 """Checks one segment of a log: every batch, and the index files of the segment."""
 
 from odradek.storage.filenames import FileKind
+from odradek.storage.files import OpenFile
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
-from odradek.storage.inspect.raw_batch import RawBatch
+from odradek.storage.inspect.raw_batch import RawBatch, find_whole_batch
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.log_reader import SegmentFile
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
@@ -133,8 +134,12 @@ class SegmentCheck:
             what = f"{segment.size_bytes - position} bytes were preallocated and not used"
             findings.note(segment.path, what, "they are cut off", Kind.STRUCTURE)
             return
-        # A kill may leave an incomplete batch at the end of the active segment.
-        is_torn_by_kill = self._action.is_in_use and is_cut_short
+        # A kill may leave an incomplete batch at the end of the active segment. If a whole one
+        # follows, it is a batch whose size is damaged.
+        later = self._find_batch_after(position) if is_cut_short else None
+        if later is not None:
+            what += f", among them a whole batch, of offset {later.offset} at byte {later.position}"
+        is_torn_by_kill = self._action.is_in_use and is_cut_short and later is None
         if not is_torn_by_kill:
             self._log.note_lost()
         tally = Tally()
@@ -143,8 +148,14 @@ class SegmentCheck:
         report(segment.path, tally, str(self._action), Kind.STRUCTURE)
 
     def _is_zero_from(self, position: int) -> bool:
-        files = self._log.files
-        return files.is_zero_from(files.open(self._segment.path, read_only=True), position)
+        return self._log.files.is_zero_from(self._file(), position)
+
+    def _find_batch_after(self, position: int) -> RawBatch | None:
+        end, offset = self._segment.size_bytes, self._log.next_offset
+        return find_whole_batch(self._log.files, self._file(), position + 1, end, offset)
+
+    def _file(self) -> OpenFile:
+        return self._log.files.open(self._segment.path, read_only=True)
 
     def _end(self) -> None:
         for kind, tally in (
