@@ -109,6 +109,12 @@ class OffsetIndexCheck(_IndexCheck):
         super().__init__(files, path, base_offset, findings, may_be_uncut=may_be_uncut)
         self._ahead: dict[int, str] = {}  # entries with the last offset of a later batch
 
+    @property
+    def last_position(self) -> int:
+        """Where the last entry says that a batch begins; 0 without entries."""
+        entries = self._entries
+        return entries.at(entries.used - 1)[1] if entries is not None and entries.used else 0
+
     def _check(self, entries: IndexEntries) -> None:
         check_offsets(entries)
 
