@@ -375,7 +375,7 @@ def test_directories_of_every_kind_are_named(data: Path) -> None:
     for name in (f"a-0.{unique}-delete", f"b-0.{unique}-future", f"c-0.{unique}-stray", "what"):
         (data / name).mkdir()
     found = verdict(data)
-    assert found.says("what", "refuses to start")
+    assert found.says("what", "odradek ignores it. Apache Kafka refuses to start")
     assert found.notes_that(f"a-0.{unique}-delete", "being deleted")
     assert found.notes_that(f"b-0.{unique}-future", "being moved")
     assert found.notes_that(f"c-0.{unique}-stray", "no topic")

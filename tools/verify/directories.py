@@ -93,7 +93,8 @@ class DirectoriesCheck:
             try:
                 parsed = parse_partition_directory(name)
             except ValueError as error:
-                self._findings.problem(path / name, str(error), "the broker refuses to start")
+                at_start = "odradek ignores it. Apache Kafka refuses to start"
+                self._findings.problem(path / name, str(error), at_start)
                 continue
             if parsed.state is DirectoryState.LIVE:
                 logs[parsed.key] = name
