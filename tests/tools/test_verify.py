@@ -1,5 +1,6 @@
 """`odradek verify`: what it finds in a data directory, and that it only looks."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -399,6 +400,19 @@ def test_directories_must_be_of_one_node(data: Path, tmp_path: Path) -> None:
     assert found.says("orders-0", "the same log is also in")
     write_meta_properties(Files(), other, MetaProperties(CLUSTER, 2, bytes(range(2, 18))))
     assert verdict(data, other).says("meta.properties", "node.id is 2; in ")
+
+
+def test_a_log_that_moves_between_directories_in_use_is_not_there_twice(
+    data: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(data, tmp_path / "other"))
+    write_meta_properties(Files(), other, MetaProperties(CLUSTER, 1, bytes(range(2, 18))))
+    with contextlib.ExitStack() as locks:
+        for directory in (data, other):
+            locks.callback(Files().lock(directory / LOCK).release)
+        found = verdict(data, other)
+    assert found.code == 0, found
+    assert found.notes_that("orders-0", "the same log is also in", "it was moved")
 
 
 def test_logs_are_held_against_the_metadata_log(data: Path) -> None:

@@ -154,12 +154,20 @@ class DirectoriesCheck:
             elif (twin := seen.setdefault(meta.directory_id, path)) != path:
                 shown = uuid_text(meta.directory_id)
                 self._add_refusal(path, f"directory.id is {shown}, the same as in {twin}")
-        owners: dict[TopicPartition, Path] = {}
+        owners: dict[TopicPartition, LogDirectory] = {}
         for log_dir in log_dirs:
             for log, name in log_dir.logs.items():
-                if (other := owners.setdefault(log, log_dir.path)) != log_dir.path:
-                    what = f"the same log is also in {other}"
-                    self._findings.problem(log_dir.path / name, what, "one of them is not served")
+                if (other := owners.setdefault(log, log_dir)) is not log_dir:
+                    self._report_twin(log_dir, name, other)
+
+    def _report_twin(self, log_dir: LogDirectory, name: str, other: LogDirectory) -> None:
+        path, what = log_dir.path / name, f"the same log is also in {other.path}"
+        if log_dir.is_in_use and other.is_in_use:
+            # The broker has not found both when it started.
+            self._findings.note(path, f"{what}: it was moved while the directories were listed")
+        else:
+            at_start = "the broker refuses to start (odradek continues a move that was interrupted)"
+            self._findings.problem(path, what, at_start)
 
     def _add_refusal(self, path: Path, what: str) -> None:
         self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")
