@@ -415,6 +415,17 @@ def test_a_log_that_moves_between_directories_in_use_is_not_there_twice(
     assert found.notes_that("orders-0", "the same log is also in", "it was moved")
 
 
+@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
+def test_a_file_that_is_not_synced_may_be_zeros(data: Path, name: str) -> None:
+    path = data / "orders-0" / name
+    path.write_bytes(bytes(30))
+    found = verdict(data)
+    assert found.code == 0, found
+    assert found.notes_that(name, "it is zeros", "Apache Kafka: the log directory goes offline")
+    path.write_bytes(b"nonsense\n")
+    assert verdict(data).says(name, "odradek: it is ", "Apache Kafka: the log directory goes")
+
+
 def test_logs_are_held_against_the_metadata_log(data: Path) -> None:
     (data / "__cluster_metadata-0").mkdir()
     metadata = data / "__cluster_metadata-0" / f"{0:020}.log"
