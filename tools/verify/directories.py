@@ -1,6 +1,7 @@
 """Checks the log directories of one node: the files in them that belong to no log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from odradek.protocol.primitives import uuid_text
@@ -9,6 +10,7 @@ from odradek.storage.checkpoints import (
     MetaProperties,
     read_meta_properties,
     read_offsets,
+    read_topic_id,
 )
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
@@ -17,6 +19,7 @@ from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     ROOT_FILES,
     DirectoryState,
@@ -64,6 +67,7 @@ class DirectoriesCheck:
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")
+        topic_ids = self._topic_ids(path, logs)
         offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
         return LogDirectory(
             path,
@@ -74,6 +78,7 @@ class DirectoriesCheck:
             offsets[CLEANER_OFFSET_CHECKPOINT],
             logs,
             arriving,
+            topic_ids,
             is_in_use=is_in_use,
         )
 
@@ -103,6 +108,17 @@ class DirectoriesCheck:
             if parsed.state is DirectoryState.FUTURE:
                 arriving.add(parsed.key)
         return logs, arriving
+
+    def _topic_ids(
+        self, path: Path, logs: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, bytes]:
+        topic_ids = {}
+        for log, name in logs.items():
+            with suppress(CheckpointError, OSError):  # the check of the log reports it
+                topic_id = read_topic_id(self._files, path / name / PARTITION_METADATA)
+                if topic_id is not None:
+                    topic_ids[log] = topic_id
+        return topic_ids
 
     def _read_meta(self, path: Path, *, has_logs: bool) -> MetaProperties | None:
         try:

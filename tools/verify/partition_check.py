@@ -31,7 +31,11 @@ from .unsynced_files import report_damage
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """One log directory, and the content of its own files."""
+    """One log directory, and the content of its own files.
+
+    `topic_ids` are those in the logs' `partition.metadata`, and are older than all else that is
+    read: where one has changed since, the topic was deleted and created again.
+    """
 
     path: Path
     meta: MetaProperties | None
@@ -41,6 +45,7 @@ class LogDirectory:
     cleaner_offsets: dict[TopicPartition, int]
     logs: dict[TopicPartition, str]  # to the name of the log's directory
     arriving: set[TopicPartition]  # logs that are being moved here from another directory
+    topic_ids: dict[TopicPartition, bytes]
     is_in_use: bool
 
 
@@ -71,7 +76,8 @@ class PartitionCheck:
         directory = log_dir.path / log_dir.logs[log]
         try:
             topic_id = self._topic_id(directory / PARTITION_METADATA)
-            if not self._files.is_directory(directory):
+            is_another = topic_id is not None and topic_id != log_dir.topic_ids.get(log, topic_id)
+            if is_another or not self._files.is_directory(directory):
                 self.stored.is_complete &= log[0] != TRANSACTION_STATE_TOPIC
                 return  # its topic was deleted meanwhile
             self._findings.totals.partitions += 1
