@@ -161,7 +161,7 @@ def _gzip_member(view: memoryview, position: int, piece_bytes: int, room: int) -
         if not piece:
             raise _invalid("gzip", "the stream ends too early")
         try:
-            parts.append(decompressor.decompress(piece, room + 1))
+            parts.append(decompressor.decompress(piece, min(room + 1, NO_LIMIT)))
         except zlib_ng.error as error:  # type: ignore[misc]  # the stub calls the class an instance
             raise _invalid("gzip", error) from None
         room -= len(parts[-1])

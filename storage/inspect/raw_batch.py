@@ -29,9 +29,10 @@ from odradek.protocol.batch_header import (
     NO_SEQUENCE,
     BatchHeader,
     CorruptRecordError,
+    TooManyRecordsError,
     read_header,
 )
-from odradek.protocol.compression import CompressionType
+from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionType
 from odradek.protocol.crc import crc32c
 from odradek.protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
 from odradek.storage.files import Files, OpenFile
@@ -40,6 +41,7 @@ from .raw_message import (
     OFFSET_AND_SIZE,
     SMALLEST_SIZE,
     RawMessage,
+    TooLargeError,
     UnreadableError,
     as_int32,
     as_int64,
@@ -48,6 +50,7 @@ from .raw_message import (
 
 _BYTES_TO_MAGIC = MAGIC_POSITION + 1  # of a batch up to and including its magic
 _READ_BYTES = 64 << 10  # how much of the file one read fetches
+_SEARCH_BYTES = 1 << 20  # the same of a search
 _CRC_STEP_BYTES = 1 << 20  # large batches are checksummed in pieces of this size
 _INT32 = struct.Struct(">i")
 
@@ -237,39 +240,45 @@ class RawBatch:
             start += size
         return value
 
-    def records(self) -> Iterator[AnyRecord]:
+    def records(self, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[AnyRecord]:
         """Yields the records up to the first that cannot be read, then raises UnreadableError.
 
-        A compressed batch yields either all of its records or none.
+        A compressed batch yields either all of its records or none. Raises TooLargeError if it
+        holds more than `max_bytes`.
         """
         if not self.is_message:
-            return self._records()
+            return self._records(max_bytes)
         message = self.message
         if message.compression is CompressionType.NONE:
             return iter([message])
-        return message.inside()
+        return message.inside(max_bytes)
 
-    def _records(self) -> Iterator[RawRecord]:
+    def _records(self, max_bytes: int) -> Iterator[RawRecord]:
         header = self.header
         data = self.data()
         if self.size_bytes < HEADER_BYTES:
             raise UnreadableError(f"offset {self.offset}: a batch of {self.size_bytes} bytes")
         if header.record_count == 0:
             return iter(())
-        readable = self._readable_records(header, data)
+        readable = self._readable_records(header, data, max_bytes)
         if self.compression is CompressionType.NONE:
             return readable
         return iter(list(readable))
 
-    def _readable_records(self, header: BatchHeader, data: bytes) -> Iterator[RawRecord]:
+    def _readable_records(
+        self, header: BatchHeader, data: bytes, max_bytes: int
+    ) -> Iterator[RawRecord]:
         # Kafka returns the last record only after it has checked that no bytes follow it. So each
         # record is held back until the next one has been read.
         read, held = 0, None
+        limited = self._with_possible_count(header, data)
         try:
-            for record in read_records(data, header=self._with_possible_count(header, data)):
+            for record in read_records(data, header=limited, max_bytes=max_bytes):
                 if held is not None:
                     yield self._raw(header, held)
                 read, held = read + 1, record
+        except TooManyRecordsError as error:
+            raise TooLargeError(str(error)) from None
         except (CorruptRecordError, ValueError) as error:
             if held is not None and read != header.record_count:
                 yield self._raw(header, held)
@@ -323,6 +332,32 @@ def scan_raw(files: Files, file: OpenFile, start: int, end: int) -> Iterator[Raw
             return
         yield batch
         position += batch.size_bytes
+
+
+def find_whole_batch(
+    files: Files, file: OpenFile, start: int, end: int, least_offset: int
+) -> RawBatch | None:
+    """The first valid v2 batch in [start, end) whose offset is not below `least_offset`.
+
+    It may begin at any byte.
+    """
+    position = start
+    while position + HEADER_BYTES <= end:
+        chunk = files.pread(file, min(_SEARCH_BYTES, end - position), position)
+        last = len(chunk) - HEADER_BYTES
+        at = chunk.find(MAGIC_V2, MAGIC_POSITION) - MAGIC_POSITION
+        while 0 <= at <= last:
+            offset, size = OFFSET_AND_SIZE.unpack_from(chunk, at)
+            is_possible = offset >= least_offset and size >= SMALLEST_SIZE
+            if is_possible and position + at + LOG_OVERHEAD + size <= end:
+                batch = RawBatch(files, file, position + at, chunk[at : at + HEADER_BYTES])
+                if batch.is_valid():
+                    return batch
+            at = chunk.find(MAGIC_V2, at + MAGIC_POSITION + 1) - MAGIC_POSITION
+        if last < 0:
+            return None
+        position += last + 1
+    return None
 
 
 def _next_sequence(sequence: int, increment: int) -> int:

@@ -14,7 +14,12 @@ import zlib
 from collections.abc import Iterator
 
 from odradek.protocol.batch_header import COMPRESSION_MASK, LOG_APPEND_TIME_BIT, NO_TIMESTAMP
-from odradek.protocol.compression import CompressionType, DecompressionError, decompress
+from odradek.protocol.compression import (
+    CompressionType,
+    DecompressionError,
+    StreamTooLargeError,
+    decompress,
+)
 from odradek.protocol.lz4_header import with_right_checksum
 
 SMALLEST_SIZE = 14  # of a message of magic 0, without the offset and size before it
@@ -26,6 +31,10 @@ _INT64 = struct.Struct(">q")
 
 class UnreadableError(Exception):
     """The rest of a file, or a part of a message, cannot be parsed; the text says why."""
+
+
+class TooLargeError(UnreadableError):
+    """Compressed records hold more bytes than the caller allows; they may be sound."""
 
 
 class RawMessage:
@@ -121,13 +130,13 @@ class RawMessage:
             )
         return None if size < 0 else self._data[at : at + size]
 
-    def inside(self) -> "Iterator[RawMessage]":
-        """Yields the messages of a wrapper.
+    def inside(self, max_bytes: int) -> "Iterator[RawMessage]":
+        """Yields the messages of a wrapper, which hold at most `max_bytes`.
 
         Raises UnreadableError: before the first message if the set as a whole is damaged.
         """
         wrapper_magic, stamped = self.magic, self.is_log_append_time
-        entries = list(self._entries(self._decompressed()))
+        entries = list(self._entries(self._decompressed(max_bytes)))
         if not entries:
             raise UnreadableError(f"the wrapper at offset {self.offset} holds no message")
         stamp_ms = self.timestamp_ms if stamped else None
@@ -147,7 +156,7 @@ class RawMessage:
                 raise UnreadableError(f"offset {message.offset}: compressed inside a wrapper")
             yield message
 
-    def _decompressed(self) -> bytes:
+    def _decompressed(self, max_bytes: int) -> bytes:
         codec, value = self.compression, self.value
         if self.magic not in (0, 1) or codec is CompressionType.ZSTD or value is None:
             raise UnreadableError(
@@ -156,8 +165,10 @@ class RawMessage:
             )
         try:
             if codec is CompressionType.LZ4 and self.magic == 0:
-                return decompress(codec, with_right_checksum(value))
-            return decompress(codec, value)
+                value = with_right_checksum(value)
+            return decompress(codec, value, max_bytes=max_bytes)
+        except StreamTooLargeError as error:
+            raise TooLargeError(f"the wrapper at offset {self.offset}: {error}") from None
         except DecompressionError as error:
             raise UnreadableError(f"the wrapper at offset {self.offset}: {error}") from None
 

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from odradek.protocol.codec_libraries import lz4_cramjam, lz4_library
 from odradek.protocol.compressed_pieces import decompressed_pieces
 from odradek.protocol.compression import (
+    MAX_DECOMPRESSED_BYTES,
+    NO_LIMIT,
     SNAPPY_BLOCK_BYTES,
     SNAPPY_HEADER,
     CompressionType,
@@ -38,9 +40,15 @@ pytestmark = pytest.mark.usefixtures("codec_libraries")
 
 
 @settings(deadline=None)
-@given(st.sampled_from(CompressionType), st.binary(max_size=100_000))
-def test_what_was_compressed_comes_back(codec: CompressionType, data: bytes) -> None:
-    assert decompress(codec, compress(codec, data)) == data
+@given(
+    st.sampled_from(CompressionType),
+    st.binary(max_size=100_000),
+    st.sampled_from([MAX_DECOMPRESSED_BYTES, NO_LIMIT]),
+)
+def test_what_was_compressed_comes_back(
+    codec: CompressionType, data: bytes, max_bytes: int
+) -> None:
+    assert decompress(codec, compress(codec, data), max_bytes=max_bytes) == data
 
 
 # Every level that a topic may ask for at the ends of its range, and the defaults.

@@ -1,6 +1,7 @@
 """`odradek dump-log` by itself: its options, its exit codes, and its JSON lines."""
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from odradek.config.java_text import double_text, split_list
+from odradek.protocol.compression import CompressionType
+from odradek.protocol.legacy import build_message_set
+from odradek.protocol.record import Record
 from odradek.tools.dump.java_text import decode_text, hash_map_order
+from tests.support.content_limits import scale_down
 from tests.support.dumps import our_dump
 from tests.support.log_box import NOW_MS, LogBox, batch_of
 from tests.support.log_files import old_messages, used_log, v2_batches, write_internal_logs
@@ -119,6 +124,29 @@ def test_producers_and_aborted_transactions_are_json(used: LogBox) -> None:
     _, lines = json_dump("--files", both)
     assert {line["type"] for line in lines} == {"producer", "abortedTransaction"}
     assert {line["producerId"] for line in lines} == {9}
+
+
+def test_an_aborted_transaction_of_an_older_version_is_printed(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.txnindex"
+    path.write_bytes(struct.pack(">hqqqq", -1, 9, 0, 1, 1))
+    done = our_dump("--files", str(path))
+    assert (done.code, "version: -1 producerId: 9" in done.out) == (0, True)
+    path.write_bytes(struct.pack(">hqqqq", 1, 9, 0, 1, 1))
+    assert our_dump("--files", str(path)).code == 1
+
+
+@pytest.mark.parametrize("magic", [0, 2])
+def test_the_content_of_a_batch_may_have_any_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, magic: int
+) -> None:
+    scale_down(monkeypatch)
+    path, value = tmp_path / NAME, b"v" * 1000
+    messages = build_message_set(
+        [Record(None, value, NOW_MS)], magic=0, compression=CompressionType.GZIP
+    )
+    path.write_bytes(messages if magic == 0 else batch_of(value, compression=CompressionType.GZIP))
+    done = our_dump("--print-data-log", "--files", str(path))
+    assert (done.code, value.decode() in done.out) == (0, True)
 
 
 def test_a_file_that_cannot_be_followed_ends_with_1_and_says_why(tmp_path: Path) -> None:

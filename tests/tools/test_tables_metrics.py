@@ -7,6 +7,7 @@ import pytest
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.archive.summary import ArchiveSummary, TopicSummary
 from odradek.pipeline.jobs.following import Round
+from odradek.tools.pipeline import tables_metrics
 from odradek.tools.pipeline.tables_metrics import TablesMetrics, listening
 from tests.support.metrics import Series, get
 
@@ -68,3 +69,22 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         address = other.getsockname()
         with pytest.raises(JobError, match="cannot listen at"), listening(address, TablesMetrics()):
             pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1"])
+def test_any_address_of_this_machine_can_be_listened_at(host: str) -> None:
+    with (
+        listening((host, 0), TablesMetrics()) as port,
+        socket.create_connection((host, port)) as client,
+    ):
+        client.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert client.makefile("rb").readline().endswith(b" 200 OK\r\n")
+
+
+def test_a_client_that_is_silent_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_metrics, "_TIMEOUT_S", 0.01)
+    with (
+        listening(LISTENER, TablesMetrics()) as port,
+        socket.create_connection((LISTENER[0], port), timeout=60) as client,
+    ):
+        assert client.recv(1) == b""

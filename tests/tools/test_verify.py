@@ -1,5 +1,6 @@
 """`odradek verify`: what it finds in a data directory, and that it only looks."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -375,7 +376,7 @@ def test_directories_of_every_kind_are_named(data: Path) -> None:
     for name in (f"a-0.{unique}-delete", f"b-0.{unique}-future", f"c-0.{unique}-stray", "what"):
         (data / name).mkdir()
     found = verdict(data)
-    assert found.says("what", "refuses to start")
+    assert found.says("what", "odradek ignores it. Apache Kafka refuses to start")
     assert found.notes_that(f"a-0.{unique}-delete", "being deleted")
     assert found.notes_that(f"b-0.{unique}-future", "being moved")
     assert found.notes_that(f"c-0.{unique}-stray", "no topic")
@@ -399,6 +400,30 @@ def test_directories_must_be_of_one_node(data: Path, tmp_path: Path) -> None:
     assert found.says("orders-0", "the same log is also in")
     write_meta_properties(Files(), other, MetaProperties(CLUSTER, 2, bytes(range(2, 18))))
     assert verdict(data, other).says("meta.properties", "node.id is 2; in ")
+
+
+def test_a_log_that_moves_between_directories_in_use_is_not_there_twice(
+    data: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(data, tmp_path / "other"))
+    write_meta_properties(Files(), other, MetaProperties(CLUSTER, 1, bytes(range(2, 18))))
+    with contextlib.ExitStack() as locks:
+        for directory in (data, other):
+            locks.callback(Files().lock(directory / LOCK).release)
+        found = verdict(data, other)
+    assert found.code == 0, found
+    assert found.notes_that("orders-0", "the same log is also in", "it was moved")
+
+
+@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint"])
+def test_a_file_that_is_not_synced_may_be_zeros(data: Path, name: str) -> None:
+    path = data / "orders-0" / name
+    path.write_bytes(bytes(30))
+    found = verdict(data)
+    assert found.code == 0, found
+    assert found.notes_that(name, "it is zeros", "Apache Kafka: the log directory goes offline")
+    path.write_bytes(b"nonsense\n")
+    assert verdict(data).says(name, "odradek: it is ", "Apache Kafka: the log directory goes")
 
 
 def test_logs_are_held_against_the_metadata_log(data: Path) -> None:

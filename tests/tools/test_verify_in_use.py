@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.filenames import LOCK
+from odradek.storage.checkpoints import write_offsets, write_topic_id
+from odradek.storage.filenames import LOCK, LOG_START_OFFSET_CHECKPOINT, PARTITION_METADATA
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.tools.verify import command
 from odradek.tools.verify.findings import Findings, Severity
 from odradek.tools.verify.second_look import checked_again
-from tests.support.log_box import NOW_MS, put
+from tests.support.log_box import NOW_MS, LogBox, put
 from tests.support.transaction_directories import STATE_TOPIC, stopped_directory
 from tests.tools.test_verify_transactions import found_in, marker_with, open_one, transaction
 
@@ -85,6 +86,24 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_out(
     when_listed(monkeypatch, in_use / "__cluster_metadata-0", delete)
     found = found_in(in_use)
     assert not [each for each in found.problems if "cannot be read" in str(each["what"])]
+    assert found.summary["partitions"] == 2
+
+
+def test_a_topic_that_is_created_again_meanwhile_is_left_out(
+    in_use: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = in_use / "orders-0"
+    write_topic_id(Files(), log / PARTITION_METADATA, b"\1" * 16)
+    write_offsets(Files(), in_use / LOG_START_OFFSET_CHECKPOINT, {("orders", 0): 1})
+
+    def create_again() -> None:
+        shutil.rmtree(log)
+        LogBox(in_use).open().close(NOW_MS)
+        write_topic_id(Files(), log / PARTITION_METADATA, b"\7" * 16)
+
+    when_listed(monkeypatch, in_use / "__cluster_metadata-0", create_again)
+    found = found_in(in_use)
+    assert not [each for each in found.problems if "orders-0" in str(each["path"])]
     assert found.summary["partitions"] == 2
 
 

@@ -33,6 +33,7 @@ from odradek.tools.verify.job import (
 )
 from odradek.tools.verify.logs import LogItem
 from tests.support.archives import InThisProcess
+from tests.support.content_limits import scale_down
 from tests.support.dirty_logs import Writer, clean
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.log_files import end_transaction, used_log, v2_batches
@@ -359,6 +360,28 @@ def test_damage_is_found(data: Path, name: str) -> None:
     assert any(words in each.what for each in problems(report)), report.findings
 
 
+def test_an_index_may_have_one_entry_for_all_batches_of_an_append(tmp_path: Path) -> None:
+    """Apache Kafka up to 4.0.0 writes it so: the last offset, and where the first batch begins."""
+    box = LogBox(tmp_path)
+    log = box.open()
+    for _ in range(9):
+        put(log, b"v")
+    log.close(NOW_MS)
+    write_clean_shutdown(Files(), tmp_path, 7)
+    size = len(batches(box.path(0, ".log"))[0])
+
+    def found(*entries: tuple[int, int]) -> list[str]:
+        packed = b"".join(struct.pack(">ii", *entry) for entry in entries)
+        box.path(0, ".index").write_bytes(packed)
+        return [each.what for each in problems(verified(tmp_path))]
+
+    assert found((3, 2 * size), (8, 5 * size)) == []
+    [too_early] = found((3, 4 * size))
+    assert "that batch ends at 4" in too_early
+    [after_the_end] = found((9, 5 * size))
+    assert "that batch ends at 5" in after_the_end
+
+
 def test_what_recovery_does_not_check_is_not_cut(data: Path) -> None:
     _with_epoch(segments(data)[-1], 0)
     (data / CLEAN_SHUTDOWN).unlink()
@@ -426,6 +449,34 @@ def test_many_batches_at_once_are_checked_like_one_after_another(
             assert verified(tmp_path, deep=True) == quick
             found |= {each.what for each in findings(quick) if each.kind is Kind.RECORDS}
     assert len(found) > 10
+
+
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_records_before_the_base_offset_of_their_batch_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_quick: bool
+) -> None:
+    monkeypatch.setattr(quick_records, "is_installed", lambda: is_quick)
+    path = LogBox(tmp_path).path(0, ".log")
+    path.parent.mkdir()
+    first, second = batch_of(b"v"), batch_of(b"w", base_offset=1)
+    minus_one = b"\1"  # as the record's offset delta
+    path.write_bytes(first + patch(second, HEADER_BYTES + 3, minus_one))
+    [found] = problems(verified(tmp_path, deep=True))
+    assert found.what == "offset 0 where one from 1 to 1 was expected"
+
+
+def test_a_batch_that_unpacks_to_very_much_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quick_records, "is_installed", lambda: False)
+    scale_down(monkeypatch)
+    path = LogBox(tmp_path).path(0, ".log")
+    path.parent.mkdir()
+    path.write_bytes(batch_of(b"v" * 1000, compression=CompressionType.GZIP))
+    report = verified(tmp_path, deep=True)
+    assert problems(report) == []
+    [found] = [each for each in findings(report) if each.kind is Kind.RECORDS]
+    assert "more than 256 bytes" in found.what
 
 
 # --- gaps of a cleaner

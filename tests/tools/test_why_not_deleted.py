@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction import Transaction
+from odradek.protocol.batch_header import BatchHeader
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import ConfigRecord
@@ -23,7 +24,7 @@ from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
-from odradek.storage.log_reader import LogReader
+from odradek.storage.log_reader import LogReader, SegmentFile
 from odradek.tools.app import app
 from odradek.tools.retention.stored_retention import PartitionFilter, StoredLog, StoredRetention
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
@@ -305,6 +306,32 @@ def test_nothing_is_changed_and_damage_is_named(data: Path) -> None:
     assert f"the rest of the segment cannot be read: {path} at byte {SIZE}" in result.stderr
     assert f"{SIZE} bytes, active:" in result.stdout
     assert {p: (p.stat().st_mtime_ns, p.stat().st_size) for p in data.rglob("*")} == before
+
+
+def when_read(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Call `change` before the first segment is read."""
+    headers, changes = LogReader.headers, iter([change])
+
+    def busy_headers(reader: LogReader, segment: SegmentFile) -> Iterator[tuple[int, BatchHeader]]:
+        for each in changes:
+            each()
+        return headers(reader, segment)
+
+    monkeypatch.setattr(LogReader, "headers", busy_headers)
+
+
+def test_a_segment_that_is_deleted_meanwhile_is_left_out(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    when_read(monkeypatch, (data / "orders-0" / f"{0:020}.log").unlink)
+    assert [each["baseOffset"] for each in answers(data)] == [1, 2]
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_left_out(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    when_read(monkeypatch, lambda: shutil.rmtree(data / "orders-0"))
+    assert answers(data) == []
 
 
 def test_a_bad_configuration_is_refused_in_one_line(data: Path) -> None:

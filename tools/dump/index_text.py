@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.batch_header import NO_TIMESTAMP
+from odradek.protocol.compression import NO_LIMIT
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.index_file import IndexFile
@@ -127,7 +128,7 @@ def dump_time_index(
             found = -1 if batch is None else batch.last_offset
             findings.note_offset_not_found(file.absolute, offset, found)
         else:
-            newest_ms = max((r.timestamp_ms for r in batch.records()), default=NO_TIMESTAMP)
+            newest_ms = max((r.timestamp_ms for r in batch.records(NO_LIMIT)), default=NO_TIMESTAMP)
             newest_ms = max(newest_ms, NO_TIMESTAMP)
             if newest_ms != timestamp_ms:
                 findings.note_time_mismatch(file.absolute, timestamp_ms, newest_ms)

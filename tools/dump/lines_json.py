@@ -23,6 +23,7 @@ from odradek.protocol.batch_header import (
     NO_TIMESTAMP,
     decrement_sequence,
 )
+from odradek.protocol.compression import NO_LIMIT
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord
@@ -87,7 +88,7 @@ def _log(files: Files, file: JavaFile, options: LogOptions) -> Iterator[Line]:
     for batch in part.batches():
         yield _batch(batch)
         if options.deep:
-            for record in batch.records():
+            for record in batch.records(NO_LIMIT):
                 if options.metadata or (options.contents and not batch.is_control):
                     yield _record(batch, record, options)
         valid_bytes += batch.size_bytes
@@ -203,7 +204,7 @@ def _time_index(files: Files, file: JavaFile, options: IndexOptions) -> Iterator
     for timestamp_ms, offset, batch in walk.entries():
         found_ms = None
         if batch is not None and batch.last_offset == offset:
-            found_ms = max((r.timestamp_ms for r in batch.records()), default=NO_TIMESTAMP)
+            found_ms = max((r.timestamp_ms for r in batch.records(NO_LIMIT)), default=NO_TIMESTAMP)
         is_true = found_ms == timestamp_ms and timestamp_ms > previous_ms
         if not (options.verify_only and is_true):
             yield {

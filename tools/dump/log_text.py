@@ -12,6 +12,7 @@ from typing import NamedTuple
 from odradek.coordinator.inspect.internal_records import RecordDecoder, decode_control
 from odradek.coordinator.inspect.kafka_json import Json, json_text
 from odradek.protocol.batch_header import DELETE_HORIZON_BIT, MAGIC_V2
+from odradek.protocol.compression import NO_LIMIT
 from odradek.storage.filenames import BOOTSTRAP_CHECKPOINT, FileKind
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch, RawRecord, scan_raw
@@ -89,7 +90,7 @@ def dump_log(
     for batch in part.batches():
         _write_batch(batch, valid_bytes, write)
         if options.deep:
-            for record in batch.records():
+            for record in batch.records(NO_LIMIT):
                 findings.note_offsets(file.absolute, last_offset, record.offset)
                 last_offset = record.offset
                 _write_record(batch, record, options, write)

@@ -87,7 +87,7 @@ def dump_transactions(files: Files, file: JavaFile, write: Write) -> None:
 
 
 def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransaction]]:
-    """The aborted transactions, each with its version, which is 0.
+    """The aborted transactions, each with its version, which is at most 0.
 
     Raises OSError, UnreadableError.
     """
@@ -95,6 +95,6 @@ def transactions(files: Files, file: JavaFile) -> list[tuple[int, AbortedTransac
     data = files.read(file.path) if files.exists(file.path) else b""
     listed = list(entries_of(data))
     for version, _ in listed:
-        if version != 0:
+        if version > 0:
             raise UnreadableError(f"version {version} of an aborted transaction is not known")
     return listed

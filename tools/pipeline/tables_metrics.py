@@ -1,5 +1,6 @@
 """The metrics of `odradek pipeline tables`, which an HTTP listener serves to Prometheus."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from odradek.pipeline.jobs import JobError
 if TYPE_CHECKING:
     from odradek.pipeline.jobs.following import Round
 
+_TIMEOUT_S = 30  # of a client that is silent
 _PREFIX = "odradek_tables_"
 _TOTALS = {
     "rounds": "Rounds that have ended.",
@@ -90,6 +92,8 @@ def listening(address: tuple[str, int], metrics: TablesMetrics) -> Iterator[int]
     """Serve the metrics meanwhile; yields the port. Raises JobError."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = _TIMEOUT_S
+
         def do_GET(self) -> None:
             if self.path != "/metrics":
                 self.send_error(404)
@@ -104,8 +108,14 @@ def listening(address: tuple[str, int], metrics: TablesMetrics) -> Iterator[int]
         def log_message(self, *_: object) -> None:
             """Print nothing for a request."""
 
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET
+
     try:
-        server = ThreadingHTTPServer(address, Handler)
+        families = {each[0] for each in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}
+        if socket.AF_INET not in families:
+            Server.address_family = socket.AF_INET6
+        server = Server(address, Handler)
     except OSError as error:
         raise JobError(f"cannot listen at {address[0]}:{address[1]}: {error}") from error
     server.daemon_threads = True

@@ -42,6 +42,8 @@ from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.ownership import what_ends_it
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
+_ATTEMPTS = 3  # to read a log whose segments a broker deletes meanwhile
+
 PartitionFilter = Callable[[str, int], bool]  # whether to include a topic's partition
 
 
@@ -166,6 +168,16 @@ class StoredRetention:
     def _facts(
         self, path: Path, config: TopicConfig, start_offset: int
     ) -> tuple[LogFacts, OpenTransaction | None] | None:
+        """None if there is no segment, or the log was deleted meanwhile."""
+        for _ in range(_ATTEMPTS):
+            with suppress(FileNotFoundError):
+                return self._facts_now(path, config, start_offset)
+        return None
+
+    def _facts_now(
+        self, path: Path, config: TopicConfig, start_offset: int
+    ) -> tuple[LogFacts, OpenTransaction | None] | None:
+        """The same. Raises FileNotFoundError if a file is deleted meanwhile."""
         reader = LogReader(path, self._files)
         segments = reader.segments()
         if not segments:

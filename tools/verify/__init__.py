@@ -6,8 +6,9 @@ files of log directories that belong to no log. `logs` is what a process runs: `
 checks the directory of one log (`second_look` repeats that if something seems to be wrong),
 `log_check` the log, `segment_check` one segment. `index_check`, `epoch_check`, `producer_check` and
 `record_check` are shown each batch and check one kind of thing; `quick_records` reads the records
-of many batches at once. `gap_check` tells the cleaner's gaps from others. `log_transactions`
-follows the transactions of a log, `transaction_check` compares them with an index. `decision_check`
-checks `__transaction_state`, and `open_transaction_check` compares it with all logs. `findings` is
-what they report, `report` prints it.
+of many batches at once. `unsynced_files` reports small files that a power cut may have damaged.
+`gap_check` tells the cleaner's gaps from others. `log_transactions` follows the transactions of a
+log, `transaction_check` compares them with an index. `decision_check` checks `__transaction_state`,
+and `open_transaction_check` compares it with all logs. `findings` is what they report, `report`
+prints it.
 """

@@ -1,6 +1,7 @@
 """Checks the log directories of one node: the files in them that belong to no log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from odradek.protocol.primitives import uuid_text
@@ -9,6 +10,7 @@ from odradek.storage.checkpoints import (
     MetaProperties,
     read_meta_properties,
     read_offsets,
+    read_topic_id,
 )
 from odradek.storage.filenames import (
     CLEAN_SHUTDOWN,
@@ -17,6 +19,7 @@ from odradek.storage.filenames import (
     LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
+    PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
     ROOT_FILES,
     DirectoryState,
@@ -64,6 +67,7 @@ class DirectoriesCheck:
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")
+        topic_ids = self._topic_ids(path, logs)
         offsets = {name: self._read_offsets(path / name, logs) for name in OFFSET_CHECKPOINTS}
         return LogDirectory(
             path,
@@ -74,6 +78,7 @@ class DirectoriesCheck:
             offsets[CLEANER_OFFSET_CHECKPOINT],
             logs,
             arriving,
+            topic_ids,
             is_in_use=is_in_use,
         )
 
@@ -93,7 +98,8 @@ class DirectoriesCheck:
             try:
                 parsed = parse_partition_directory(name)
             except ValueError as error:
-                self._findings.problem(path / name, str(error), "the broker refuses to start")
+                at_start = "odradek ignores it. Apache Kafka refuses to start"
+                self._findings.problem(path / name, str(error), at_start)
                 continue
             if parsed.state is DirectoryState.LIVE:
                 logs[parsed.key] = name
@@ -102,6 +108,17 @@ class DirectoriesCheck:
             if parsed.state is DirectoryState.FUTURE:
                 arriving.add(parsed.key)
         return logs, arriving
+
+    def _topic_ids(
+        self, path: Path, logs: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, bytes]:
+        topic_ids = {}
+        for log, name in logs.items():
+            with suppress(CheckpointError, OSError):  # the check of the log reports it
+                topic_id = read_topic_id(self._files, path / name / PARTITION_METADATA)
+                if topic_id is not None:
+                    topic_ids[log] = topic_id
+        return topic_ids
 
     def _read_meta(self, path: Path, *, has_logs: bool) -> MetaProperties | None:
         try:
@@ -153,12 +170,20 @@ class DirectoriesCheck:
             elif (twin := seen.setdefault(meta.directory_id, path)) != path:
                 shown = uuid_text(meta.directory_id)
                 self._add_refusal(path, f"directory.id is {shown}, the same as in {twin}")
-        owners: dict[TopicPartition, Path] = {}
+        owners: dict[TopicPartition, LogDirectory] = {}
         for log_dir in log_dirs:
             for log, name in log_dir.logs.items():
-                if (other := owners.setdefault(log, log_dir.path)) != log_dir.path:
-                    what = f"the same log is also in {other}"
-                    self._findings.problem(log_dir.path / name, what, "one of them is not served")
+                if (other := owners.setdefault(log, log_dir)) is not log_dir:
+                    self._report_twin(log_dir, name, other)
+
+    def _report_twin(self, log_dir: LogDirectory, name: str, other: LogDirectory) -> None:
+        path, what = log_dir.path / name, f"the same log is also in {other.path}"
+        if log_dir.is_in_use and other.is_in_use:
+            # The broker has not found both when it started.
+            self._findings.note(path, f"{what}: it was moved while the directories were listed")
+        else:
+            at_start = "the broker refuses to start (odradek continues a move that was interrupted)"
+            self._findings.problem(path, what, at_start)
 
     def _add_refusal(self, path: Path, what: str) -> None:
         self._findings.problem(path / META_PROPERTIES, what, "the broker refuses to start")

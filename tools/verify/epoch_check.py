@@ -8,6 +8,7 @@ from odradek.storage.files import Files
 from odradek.storage.inspect.raw_batch import RawBatch
 
 from .findings import Findings, Kind, Tally
+from .unsynced_files import report_damage
 
 _REBUILT = "it is rebuilt from the batches"
 
@@ -31,8 +32,8 @@ class EpochCheck:
         self._epochs: list[tuple[int, int]] | None = None
         try:
             self._epochs = read_epochs(files, path)
-        except (CheckpointError, OSError) as error:
-            findings.problem(path, str(error), _REBUILT, Kind.EPOCH)
+        except CheckpointError as error:
+            report_damage(files, error, findings, _REBUILT, Kind.EPOCH)
             return
         if any(
             later[0] <= earlier[0] or later[1] < earlier[1]

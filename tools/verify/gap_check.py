@@ -28,12 +28,18 @@ class _Gap(NamedTuple):
 
 
 class GapCheck:
-    """The missing offsets of one log. `cleaner_offset` is the cleaner's checkpoint."""
+    """The missing offsets of one log. `cleaner_offset` is the cleaner's checkpoint.
 
-    def __init__(self, cleaner_offset: int, findings: Findings, *, is_compacted: bool) -> None:
+    `at_start` says what a start does about a gap that is not the cleaner's.
+    """
+
+    def __init__(
+        self, cleaner_offset: int, findings: Findings, at_start: str, *, is_compacted: bool
+    ) -> None:
         self._cleaned_to = cleaner_offset
         self._is_compacted = is_compacted
         self._findings = findings
+        self._at_start = at_start
         self._gaps: list[_Gap] = []
         self._cleaned_end = (
             0  # of the last gap that was known to be the cleaner's when it was added
@@ -83,7 +89,7 @@ class GapCheck:
             tally.add(what, position=gap.position, offset=gap.first)
         report = self._findings.note if self._is_compacted else self._findings.problem
         for path, tally in by_path.items():
-            report(path, tally, "reads continue after the gap", Kind.GAP)
+            report(path, tally, self._at_start, Kind.GAP)
 
 
 def is_cleaners(header: BatchHeader) -> bool:

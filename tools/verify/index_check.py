@@ -1,8 +1,10 @@
 """Checks the entries of a segment's offset index and time index against the segment's batches.
 
 An entry of the offset index must give the position where a batch begins, and that batch's last
-offset. An entry of the time index must give the newest timestamp up to its offset exactly: a lookup
-would go wrong with a larger one as well as with a smaller one.
+offset, or that of a later batch: Apache Kafka up to 4.0.0 writes one entry for all batches of an
+append, with the position of the first and the last offset of all. An entry of the time index must
+give the newest timestamp up to its offset exactly: a lookup would go wrong with a larger one as
+well as with a smaller one.
 
 The active segment's index may be missing, and its unused part is zeros. A kill leaves both.
 """
@@ -95,12 +97,34 @@ class OffsetIndexCheck(_IndexCheck):
 
     kind = OffsetIndex
 
+    def __init__(
+        self,
+        files: Files,
+        path: Path,
+        base_offset: int,
+        findings: Findings,
+        *,
+        may_be_uncut: bool,
+    ) -> None:
+        super().__init__(files, path, base_offset, findings, may_be_uncut=may_be_uncut)
+        self._ahead: dict[int, str] = {}  # entries with the last offset of a later batch
+
+    @property
+    def last_position(self) -> int:
+        """Where the last entry says that a batch begins; 0 without entries."""
+        entries = self._entries
+        return entries.at(entries.used - 1)[1] if entries is not None and entries.used else 0
+
     def _check(self, entries: IndexEntries) -> None:
         check_offsets(entries)
 
     def add(self, batch: RawBatch) -> None:
         """Compare the next batch of the segment with the entries up to it."""
-        entries = self._entries
+        entries, last_offset = self._entries, batch.last_offset
+        for offset in [each for each in self._ahead if each <= last_offset]:
+            shown = self._ahead.pop(offset)
+            if offset < last_offset:
+                self._wrong.add(shown)
         while entries is not None and self._slot < self._used:
             relative, position = entries.at(self._slot)
             if position > batch.position:
@@ -108,15 +132,30 @@ class OffsetIndexCheck(_IndexCheck):
             offset = entries.base_offset + relative
             if position < batch.position:
                 self._wrong.add(f"({offset}, {position}): no batch begins there")
-            elif offset != batch.last_offset:
-                self._wrong.add(f"({offset}, {position}): that batch ends at {batch.last_offset}")
+            elif offset != last_offset:
+                shown = f"({offset}, {position}): that batch ends at {last_offset}"
+                if offset > last_offset:
+                    self._ahead[offset] = shown
+                else:
+                    self._wrong.add(shown)
             self._slot += 1
 
     def skip_batch(self, position: int) -> None:
         """Skip the entry of the damaged batch at `position`, if there is one."""
+        self._ahead.clear()  # it may be the batch whose last offset they have
         entries = self._entries
         if entries is not None and self._slot < self._used:
             self._slot += entries.at(self._slot)[1] == position
+
+    def stop(self) -> None:
+        super().stop()
+        self._ahead.clear()
+
+    def end(self) -> None:
+        if not self._may_be_uncut:
+            for shown in self._ahead.values():
+                self._wrong.add(shown)
+        super().end()
 
 
 class TimeIndexCheck(_IndexCheck):

@@ -60,7 +60,10 @@ def plan_verify(settings: VerifySettings, files: Files | None = None) -> dict[st
     """Return what would be checked of each topic. Raises JobError, OSError."""
     run = _Run(settings, NO_PROGRESS, files or Files())
     for item in run.chosen:
-        segments = LogReader(run.path_of(item)).segments()
+        try:
+            segments = LogReader(run.path_of(item)).segments()
+        except FileNotFoundError:
+            continue  # its topic was deleted meanwhile
         size = sum(segment.size_bytes for segment in segments)
         totals = run.report.topics.setdefault(item.log[0], Totals())
         totals.add(Totals(partitions=1, segments=len(segments), log_bytes=size))

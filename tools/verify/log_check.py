@@ -43,7 +43,10 @@ class LogCheck:
         reader = LogReader(directory, files)
         self._segments = reader.segments()
         first = self._segments[0].base_offset if self._segments else 0
-        gaps = GapCheck(facts.cleaner_offset, findings, is_compacted=facts.is_compacted)
+        at_gap = "reads continue after the gap"
+        if facts.is_metadata and not facts.stopped_cleanly:
+            at_gap = f"odradek drops what is after the gap. Apache Kafka: {at_gap}"
+        gaps = GapCheck(facts.cleaner_offset, findings, at_gap, is_compacted=facts.is_compacted)
         self._log = LogState(
             files=files,
             directory=directory,

@@ -6,6 +6,7 @@ from pathlib import Path
 from odradek.storage.filenames import FileKind, segment_file
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader, SegmentFile
+from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .epoch_check import EpochCheck
 from .findings import Findings
@@ -27,6 +28,10 @@ class LogFacts:
     may_have_gaps: bool
     is_compacted: bool  # False if it is not known
     deep: bool
+
+    @property
+    def is_metadata(self) -> bool:
+        return self.topic == CLUSTER_METADATA_TOPIC
 
 
 @dataclass(slots=True, kw_only=True)

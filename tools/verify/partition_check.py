@@ -20,17 +20,22 @@ from odradek.storage.topic_partition import TopicPartition
 from odradek.tools.transactions.stored_transactions import StoredTransactions
 
 from .decision_check import DecisionCheck
-from .findings import Findings
+from .findings import Findings, Kind
 from .log_check import LogCheck
 from .log_state import LogFacts, LogState
 from .metadata_facts import MetadataFacts, TopicFacts
 from .record_check import OnRecord
 from .snapshot_check import check_snapshot
+from .unsynced_files import report_damage
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """One log directory, and the content of its own files."""
+    """One log directory, and the content of its own files.
+
+    `topic_ids` are those in the logs' `partition.metadata`, and are older than all else that is
+    read: where one has changed since, the topic was deleted and created again.
+    """
 
     path: Path
     meta: MetaProperties | None
@@ -40,6 +45,7 @@ class LogDirectory:
     cleaner_offsets: dict[TopicPartition, int]
     logs: dict[TopicPartition, str]  # to the name of the log's directory
     arriving: set[TopicPartition]  # logs that are being moved here from another directory
+    topic_ids: dict[TopicPartition, bytes]
     is_in_use: bool
 
 
@@ -68,12 +74,14 @@ class PartitionCheck:
     def run(self, log_dir: LogDirectory, log: TopicPartition) -> None:
         """Check everything, and report it."""
         directory = log_dir.path / log_dir.logs[log]
-        if not self._files.is_directory(directory):
-            self.stored.is_complete &= log[0] != TRANSACTION_STATE_TOPIC
-            return  # its topic was deleted meanwhile
-        self._findings.totals.partitions += 1
-        topic = self._check_owner(log, directory)
         try:
+            topic_id = self._topic_id(directory / PARTITION_METADATA)
+            is_another = topic_id is not None and topic_id != log_dir.topic_ids.get(log, topic_id)
+            if is_another or not self._files.is_directory(directory):
+                self.stored.is_complete &= log[0] != TRANSACTION_STATE_TOPIC
+                return  # its topic was deleted meanwhile
+            self._findings.totals.partitions += 1
+            topic = self._check_owner(log, directory, topic_id)
             facts = self._facts(log_dir, log, topic)
             if log[0] == CLUSTER_METADATA_TOPIC:
                 self._check_quorum(directory)
@@ -121,21 +129,26 @@ class PartitionCheck:
             if self.end is None or not self.end.transactions.is_known:
                 self.stored.is_complete = False
 
-    def _check_owner(self, log: TopicPartition, directory: Path) -> TopicFacts | None:
-        path = directory / PARTITION_METADATA
+    def _topic_id(self, path: Path) -> bytes | None:
         try:
-            topic_id = read_topic_id(self._files, path)
-        except (CheckpointError, OSError) as error:
-            self._findings.problem(path, str(error), "the log is not served")
+            return read_topic_id(self._files, path)
+        except CheckpointError as error:
+            report_damage(self._files, error, self._findings, "it is written again", Kind.FILE)
             return None
+
+    def _check_owner(
+        self, log: TopicPartition, directory: Path, topic_id: bytes | None
+    ) -> TopicFacts | None:
         if not self.metadata.is_known or log[0] == CLUSTER_METADATA_TOPIC:
             return None
         topic = self.metadata.topics.get(log[0])
+        path = directory / PARTITION_METADATA
         stray = "the directory becomes stray and is not served"
         if topic is None or log[1] not in topic.directories:
             self._findings.problem(directory, "no topic of the metadata log owns it", stray)
         elif topic_id is None:
-            self._findings.note(path, "missing", "it is created with the topic's id")
+            if not self._files.exists(path) or not self._files.read(path):  # else it is damaged
+                self._findings.note(path, "missing or empty", "it is written with the topic's id")
         elif topic_id != topic.topic_id:
             what = f"it belongs to topic id {uuid_text(topic_id)}, {log[0]} has "
             self._findings.problem(path, what + uuid_text(topic.topic_id), stray)

@@ -53,6 +53,7 @@ def are_sound(batches: Sequence[RawBatch]) -> bool:
     offsets = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     if offsets.size != table.record_count.sum():
         return False
+    starts = np.repeat(table.base_offset, table.record_count)
     ends = np.repeat(table.last_offset, table.record_count)
     ascends = bool((np.diff(offsets, prepend=-1) > 0).all())
-    return ascends and bool((offsets <= ends).all())
+    return ascends and bool(((starts <= offsets) & (offsets <= ends)).all())

@@ -13,7 +13,7 @@ from odradek.coordinator.inspect.internal_records import (
 )
 from odradek.protocol.schema import DecodeError
 from odradek.storage.inspect.raw_batch import AnyRecord, RawBatch
-from odradek.storage.inspect.raw_message import UnreadableError
+from odradek.storage.inspect.raw_message import TooLargeError, UnreadableError
 from odradek.storage.topic_names import (
     CLUSTER_METADATA_TOPIC,
     CONSUMER_OFFSETS_TOPIC,
@@ -56,6 +56,7 @@ class RecordCheck:
         self._held: list[RawBatch] = []
         self._held_bytes = 0
         self._unreadable = Tally()
+        self._too_large = Tally()
         self._undecodable = Tally()
         self._unknown = Tally()
         self._misplaced = Tally()
@@ -77,13 +78,14 @@ class RecordCheck:
                 self._check(batch)
 
     def _check(self, batch: RawBatch) -> None:
-        previous = -1
+        # A message of an older format has the offset of the last record in it.
+        previous = -1 if batch.is_message else batch.offset - 1
         try:
             for record in batch.records():
                 if not previous < record.offset <= batch.last_offset:
                     self._misplaced.add(
-                        f"offset {record.offset} follows {previous}, in a batch that ends at "
-                        f"{batch.last_offset}",
+                        f"offset {record.offset} where one from {previous + 1} to "
+                        f"{batch.last_offset} was expected",
                         position=batch.position,
                         offset=batch.offset,
                     )
@@ -92,6 +94,9 @@ class RecordCheck:
                     self._add_control(record)
                 else:
                     self._add_data(record)
+        except TooLargeError as error:
+            what = f"its records are not checked: {error}"
+            self._too_large.add(what, position=batch.position, offset=batch.offset)
         except (UnreadableError, DecodeError) as error:
             what = f"the batch has a valid CRC but cannot be read: {error}"
             self._unreadable.add(what, position=batch.position, offset=batch.offset)
@@ -121,4 +126,5 @@ class RecordCheck:
         findings.problem(path, self._unreadable, at_start, Kind.RECORDS)
         findings.problem(path, self._misplaced, at_start, Kind.RECORDS)
         findings.problem(path, self._undecodable, "the record is skipped", Kind.RECORDS)
+        findings.note(path, self._too_large, kind=Kind.RECORDS)
         findings.note(path, self._unknown, "it is kept as it is", Kind.RECORDS)

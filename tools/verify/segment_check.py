@@ -1,11 +1,12 @@
 """Checks one segment of a log: every batch, and the index files of the segment."""
 
+from odradek.storage.batch_scan import CorruptBatchError, scan_headers
 from odradek.storage.filenames import FileKind
+from odradek.storage.files import OpenFile
 from odradek.storage.index_file import MAX_RELATIVE_OFFSET
-from odradek.storage.inspect.raw_batch import RawBatch
+from odradek.storage.inspect.raw_batch import RawBatch, find_whole_batch
 from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.log_reader import SegmentFile
-from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .findings import Kind, Tally
 from .gap_check import is_cleaners
@@ -25,15 +26,18 @@ class SegmentCheck:
         self._segment = segment
         base, files, findings, facts = segment.base_offset, log.files, log.findings, log.facts
         self._action = StartupAction(
-            segment, following, facts.recovery_point, stopped_cleanly=facts.stopped_cleanly
+            segment,
+            following,
+            facts.recovery_point,
+            self._ends_whole,
+            stopped_cleanly=facts.stopped_cleanly,
+            is_metadata=facts.is_metadata,
         )
         in_use = self._action.is_in_use
         # The last segment's indexes may be preallocated although no broker writes: Apache Kafka 4.4
         # does not truncate those of the metadata log at a stop. Those of a log without records stay
         # so if the power failed before their truncation was on disk; the first append empties them.
-        may_be_uncut = in_use or (
-            not following and (facts.topic == CLUSTER_METADATA_TOPIC or not segment.size_bytes)
-        )
+        may_be_uncut = in_use or (not following and (facts.is_metadata or not segment.size_bytes))
         path = log.path(base, FileKind.OFFSET_INDEX)
         self._offsets = OffsetIndexCheck(files, path, base, findings, may_be_uncut=may_be_uncut)
         path = log.path(base, FileKind.TIME_INDEX)
@@ -76,7 +80,7 @@ class SegmentCheck:
         if fault is not None:
             tally = self._corrupt if fault.is_checksum else self._malformed
             tally.add(fault.what, position=batch.position, offset=batch.offset)
-            self._action.note_damage(batch.position)
+            self._action.note_damage(batch.position, is_readable=False)
             self._offsets.skip_batch(batch.position)
             self._times.stop()
             log.note_lost()
@@ -84,7 +88,7 @@ class SegmentCheck:
         self._check_offsets(batch)
         self._offsets.add(batch)
         self._times.add(batch)
-        if log.facts.topic != CLUSTER_METADATA_TOPIC:
+        if not log.facts.is_metadata:
             marker = log.transactions.add(batch)
             if marker is not None:
                 self._transactions.add(marker)
@@ -103,7 +107,7 @@ class SegmentCheck:
         if first < expected or too_far:
             what = f"offset {batch.offset} where {expected} was expected"
             self._misplaced.add(what, position=batch.position, offset=batch.offset)
-            self._action.note_damage(batch.position)
+            self._action.note_damage(batch.position, is_readable=True)
         elif batch.offset > expected and not batch.is_message:
             log.note_gap(self._segment, batch.offset, batch.position)
         if log.lost_from is not None:
@@ -127,14 +131,18 @@ class SegmentCheck:
         self._is_cleaned |= is_cleaners(header)
 
     def _report_bad_end(self, position: int, what: str, *, is_cut_short: bool) -> None:
-        self._action.note_damage(position)
-        findings, segment = self._log.findings, self._segment
-        if self._action.is_in_use and self._is_zero_from(position):
+        findings, segment, is_zero = self._log.findings, self._segment, self._is_zero_from(position)
+        self._action.note_damage(position, is_readable=is_cut_short or is_zero)
+        if self._action.is_in_use and is_zero:
             what = f"{segment.size_bytes - position} bytes were preallocated and not used"
             findings.note(segment.path, what, "they are cut off", Kind.STRUCTURE)
             return
-        # A kill may leave an incomplete batch at the end of the active segment.
-        is_torn_by_kill = self._action.is_in_use and is_cut_short
+        # A kill may leave an incomplete batch at the end of the active segment. If a whole one
+        # follows, it is a batch whose size is damaged.
+        later = self._find_batch_after(position) if is_cut_short else None
+        if later is not None:
+            what += f", among them a whole batch, of offset {later.offset} at byte {later.position}"
+        is_torn_by_kill = self._action.is_in_use and is_cut_short and later is None
         if not is_torn_by_kill:
             self._log.note_lost()
         tally = Tally()
@@ -143,8 +151,24 @@ class SegmentCheck:
         report(segment.path, tally, str(self._action), Kind.STRUCTURE)
 
     def _is_zero_from(self, position: int) -> bool:
-        files = self._log.files
-        return files.is_zero_from(files.open(self._segment.path, read_only=True), position)
+        return self._log.files.is_zero_from(self._file(), position)
+
+    def _find_batch_after(self, position: int) -> RawBatch | None:
+        end, offset = self._segment.size_bytes, self._log.next_offset
+        return find_whole_batch(self._log.files, self._file(), position + 1, end, offset)
+
+    def _ends_whole(self) -> bool:
+        """Whether there are whole batches from the last entry of the offset index to the end."""
+        end, size = self._offsets.last_position, self._segment.size_bytes
+        try:
+            for position, header in scan_headers(self._log.files, self._file(), end, size):
+                end = position + header.size_bytes
+        except CorruptBatchError:
+            return False
+        return end == size
+
+    def _file(self) -> OpenFile:
+        return self._log.files.open(self._segment.path, read_only=True)
 
     def _end(self) -> None:
         for kind, tally in (
