@@ -200,15 +200,16 @@ class Completion:
         for number in range(len(left.missing)):
             if number >= LEAST_MARKERS and self._clock().timer_ms >= ends_ms:
                 break
-            where = left.missing.pop()
+            where = left.missing[-1]
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
             except ApiError as error:
                 logger.info("no marker in %s-%d yet: %s", *where, error)
                 left.refused.append(where)
-                continue
-            if log is not None:
-                left.unsynced[where] = log, log.log_end_offset - 1
+            else:
+                if log is not None:
+                    left.unsynced[where] = log, log.log_end_offset - 1
+            left.missing.pop()  # not before: after an unexpected error it is tried again
 
 
 def _look_for_syncs(left: MarkersLeft) -> None:

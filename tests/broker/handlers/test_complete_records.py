@@ -137,6 +137,7 @@ async def test_a_transaction_is_completed_although_its_first_try_fails(rig: Tran
     assert rig.known("shop").state is PREPARED
     rig.release_markers()
     assert rig.known("shop").state is COMPLETE
+    assert rig.log().last_stable_offset == rig.log().log_end_offset == 2
 
 
 async def test_nothing_is_due_after_the_coordinator_has_closed(rig: Transactions) -> None:
