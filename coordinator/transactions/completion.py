@@ -44,11 +44,14 @@ TransactionShard = Shard[TransactionTable]
 # should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
 TURN_MS = 1
 LEAST_MARKERS = 10
-# The delay before the next markers, before those that could not be written are tried again, and
-# before a sync is looked for again. A deadline of the same millisecond comes in another turn.
+# The delay before the next markers, and before a sync is looked for again. A deadline of the same
+# millisecond comes in another turn.
 NEXT_MS = 0
-RETRY_MS = 100
 SYNC_RETRY_MS = 2
+# The delay before markers that could not be written are tried again. It doubles with each try: a
+# log directory may stay offline, and a transaction may have thousands of partitions.
+RETRY_MS = 100
+LONGEST_RETRY_MS = 5_000
 # The longest time for which Complete records wait for another record of their shard.
 COMPLETE_RECORD_MS = 100
 
@@ -59,17 +62,33 @@ class MarkersLeft:
 
     `transaction` is as it was decided. The stored one has no next producer id in records of
     transaction.version 0. `missing`: the partitions whose markers were not tried yet, the first one
-    last. `refused`: those that could not be written. `unsynced`: the log and the offset of each
-    marker that is not synced.
+    last. `refused`: those that could not be written, each with the reason. `unsynced`: the log and
+    the offset of each marker that is not synced.
     """
 
     transaction: Transaction
     missing: list[TopicPartition] = field(init=False)
-    refused: list[TopicPartition] = field(default_factory=list)
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
     unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
+    _retry_ms: int = RETRY_MS
 
     def __post_init__(self) -> None:
         self.missing = in_order(self.transaction.partitions, reverse=True)
+
+    def retry_refused(self) -> int:
+        """Let the markers that were refused be missing again. Returns the delay before the try."""
+        where, reason = next(iter(self.refused.items()))
+        logger.log(
+            logging.INFO if self._retry_ms == RETRY_MS else logging.DEBUG,
+            "no marker of %s yet in %d partitions, the first is %s-%d: %s",
+            self.transaction.transactional_id,
+            len(self.refused),
+            *where,
+            reason,
+        )
+        self.missing, self.refused = list(reversed(self.refused)), {}
+        delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, LONGEST_RETRY_MS)
+        return delay_ms
 
 
 class Waiting(NamedTuple):
@@ -177,8 +196,7 @@ class Completion:
             return now.timer_ms + NEXT_MS
         _look_for_syncs(left)
         if left.refused:
-            left.missing, left.refused = left.refused[::-1], []
-            return now.timer_ms + RETRY_MS
+            return now.timer_ms + left.retry_refused()
         if left.unsynced:
             return now.timer_ms + SYNC_RETRY_MS
         shard.state.completed[transactional_id] = complete(left.transaction, now.wall_ms)
@@ -204,8 +222,7 @@ class Completion:
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
             except ApiError as error:
-                logger.info("no marker in %s-%d yet: %s", *where, error)
-                left.refused.append(where)
+                left.refused[where] = str(error)
             else:
                 if log is not None:
                     left.unsynced[where] = log, log.log_end_offset - 1
@@ -216,7 +233,7 @@ def _look_for_syncs(left: MarkersLeft) -> None:
     """Forget the markers that are synced. The others of a log that was lost are missing again."""
     for where, (log, offset) in list(left.unsynced.items()):
         if not log.is_online:
-            left.refused.append(where)
+            left.refused[where] = f"{log.name} is offline"
         elif not is_synced(log, offset):
             continue
         del left.unsynced[where]

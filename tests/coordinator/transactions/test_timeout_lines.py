@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.transactions import transaction_coordinator
 from odradek.coordinator.transactions.states import TransactionState
@@ -31,12 +32,13 @@ class Coordinator:
         self.now = Now(START_MS, 0)
         self.tick_ms = 0  # so much time passes with each look at the clock
         self.log = MemoryLog("__transaction_state")
+        self.markers = Markers()
         self._coordinator = TransactionCoordinator(
             SETTINGS,
             loop=loop or Loop(),  # type: ignore[arg-type] # as much of a loop as it needs
             clock=self._clock,
             after_arrivals=lambda callback: callback(),
-            markers=Markers(),  # type: ignore[arg-type] # a writer without logs
+            markers=self.markers,  # type: ignore[arg-type] # a writer without logs
             new_producer_id=lambda _: 0,
             transaction_version=lambda: 2,
         )
@@ -59,6 +61,13 @@ class Coordinator:
     @property
     def id_count(self) -> int:
         return len(self._coordinator.shards.at(0).state.by_id)
+
+    def commit(self, name: str, *partitions: tuple[str, int]) -> None:
+        """Commit the open transaction of an id after adding partitions to it."""
+        known = self._coordinator.describe(name)
+        producer = ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
+        self._coordinator.add_partitions(name, producer, {*partitions}, client_version=2)
+        self._coordinator.end(name, producer, commit=True, client_version=2)
 
     def wait(self, ms: int) -> None:
         self.now = Now(self.now.wall_ms + ms, self.now.timer_ms + ms)

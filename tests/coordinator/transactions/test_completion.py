@@ -1,0 +1,39 @@
+"""Prepared transactions whose markers or Complete records cannot be written at once."""
+
+import logging
+
+import pytest
+
+from odradek.coordinator.transactions.completion import (
+    COMPLETE_RECORD_MS,
+    LONGEST_RETRY_MS,
+    RETRY_MS,
+)
+from odradek.coordinator.transactions.states import TransactionState
+from tests.coordinator.transactions.test_timeout_lines import Coordinator
+
+PREPARED, COMPLETE = TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT
+
+
+def test_markers_that_are_refused_are_tried_again_ever_more_rarely(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "odradek.transactions")
+    coordinator = Coordinator("pay")
+    coordinator.markers.offline = True
+    coordinator.commit("pay", ("t", 1), ("u", 0))
+    tries_after_ms = []
+    for after_ms in range(0, 20_000, RETRY_MS):
+        if coordinator.markers.refused == 3 * (len(tries_after_ms) + 1):
+            tries_after_ms.append(after_ms)
+        coordinator.wait(RETRY_MS)
+    assert tries_after_ms == [0, 100, 300, 700, 1500, 3100, 6300, 11_300, 16_300]
+    assert caplog.messages == [
+        "no marker of pay yet in 3 partitions, the first is t-0: KAFKA_STORAGE_ERROR: the partition"
+        " is offline"
+    ]
+    coordinator.markers.offline = False
+    coordinator.wait(LONGEST_RETRY_MS)
+    assert [where for _, where in coordinator.markers.written] == [("t", 0), ("t", 1), ("u", 0)]
+    coordinator.wait(COMPLETE_RECORD_MS)
+    assert coordinator.count(COMPLETE) == 1
