@@ -7,9 +7,9 @@ wait: a log may still be recovered after a start, or its directory may be offlin
 are written the transaction stays prepared, and clients get CONCURRENT_TRANSACTIONS.
 
 Once all markers are written, the producer may begin its next transaction. The Complete record is
-written with the next record of the shard, such as the one that begins that transaction, and alone
-if none comes. A crash before that leaves a prepared transaction: its markers are written again,
-which changes nothing.
+written with the next record of the shard, such as the one that begins that transaction. If none
+comes, or many transactions are completed before, such records are written alone. A crash before
+that leaves a prepared transaction: its markers are written again, which changes nothing.
 
 With `flush.messages` each step waits until the step before it is synced. After a power cut no
 marker may be on the disk whose decision is lost: the transaction would be aborted in the other
@@ -21,10 +21,11 @@ Kafka: TransactionMarkerChannelManager.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from odradek.coordinator.runtime.shards import Shard
-from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
 from odradek.storage.log import PartitionLog
@@ -49,11 +50,16 @@ LEAST_MARKERS = 10
 NEXT_MS = 0
 SYNC_RETRY_MS = 2
 # The delay before markers that could not be written are tried again. It doubles with each try: a
-# log directory may stay offline, and a transaction may have thousands of partitions.
+# log directory may stay offline, and a transaction may have thousands of partitions. Complete
+# records, for which usually nothing waits, are tried again after the longest delay.
 RETRY_MS = 100
 LONGEST_RETRY_MS = 5_000
-# The longest time for which Complete records wait for another record of their shard.
+# The longest time for which Complete records wait for another record of their shard, and the number
+# of those that wait. It takes a millisecond to write so many.
 COMPLETE_RECORD_MS = 100
+MOST_COMPLETED = 50
+# How many transactions whose Complete records cannot be written are named in the log.
+LOGGED_COMPLETED = 10
 
 
 @dataclass(slots=True)
@@ -87,6 +93,10 @@ class MarkersLeft:
             reason,
         )
         self.missing, self.refused = list(reversed(self.refused)), {}
+        return self.next_delay_ms()
+
+    def next_delay_ms(self) -> int:
+        """Return the delay before the next try, twice as long as the last one."""
         delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, LONGEST_RETRY_MS)
         return delay_ms
 
@@ -117,10 +127,9 @@ class Completion:
         self._serving = serving
         self._markers = markers
         self._transaction_version = transaction_version
-        self._deadlines = deadlines
         self._clock = clock
         self._retries = KeyedDeadlines(deadlines, self._retry)
-        self._records_due = Deadline(self._write_completed, None)
+        self._records_due = KeyedDeadlines(deadlines, self._write_completed)
         self._left: dict[Waiting, MarkersLeft] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
@@ -146,33 +155,32 @@ class Completion:
             waiting = Waiting(shard, transaction.transactional_id)
             self._retries.cancel(waiting)
             self._left.pop(waiting, None)
+        self._records_due.cancel(shard)
         shard.state.completed.clear()
 
     def close(self, now: Now) -> None:
         """Write the Complete records that are not written yet, and stop."""
-        self.write_completed(now)
-        self._records_due.cancel()
         for shard in self._serving():
+            self._write_completed(shard, now)
             self.cancel(shard)
 
-    def write_completed(self, now: Now) -> bool:
-        """Write the Complete records that are not written yet. Returns whether all are written."""
-        all_written = True
-        for shard in self._serving():
-            completed = shard.state.completed
-            if not completed:
-                continue
-            outcome = shard.state.write_completed(self._transaction_version())
-            try:
-                shard.journal.commit(outcome, now.wall_ms)
-            except ApiError as error:
-                all_written = False
-                logger.warning("cannot complete %s yet: %s", ", ".join(completed), error)
-        return all_written
-
-    def _write_completed(self, _subject: None, now: Now) -> None:
-        if not self.write_completed(now):
-            self._deadlines.schedule(self._records_due, now.timer_ms + RETRY_MS)
+    def _write_completed(self, shard: TransactionShard, now: Now) -> int | None:
+        """Write the Complete records of a shard. Returns the time of the next try, if it failed."""
+        completed = shard.state.completed
+        if not completed:
+            return None
+        outcome = shard.state.write_completed(self._transaction_version())
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            logger.warning(
+                "cannot complete %d transactions yet, among them %s: %s",
+                len(completed),
+                ", ".join(islice(completed, LOGGED_COMPLETED)),
+                error,
+            )
+            return now.timer_ms + LONGEST_RETRY_MS
+        return None
 
     def _retry(self, waiting: Waiting, now: Now) -> int | None:
         shard, transactional_id = waiting
@@ -199,9 +207,13 @@ class Completion:
             return now.timer_ms + left.retry_refused()
         if left.unsynced:
             return now.timer_ms + SYNC_RETRY_MS
-        shard.state.completed[transactional_id] = complete(left.transaction, now.wall_ms)
-        if self._records_due.at_ms is None:
-            self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
+        completed = shard.state.completed
+        if len(completed) >= MOST_COMPLETED:  # their records could not be written
+            return now.timer_ms + left.next_delay_ms()
+        completed[transactional_id] = complete(left.transaction, now.wall_ms)
+        self._records_due.schedule_if_absent(shard, now.timer_ms + COMPLETE_RECORD_MS)
+        if len(completed) == MOST_COMPLETED:
+            self._write_completed(shard, now)
         return None
 
     def _write_markers(self, shard: TransactionShard, left: MarkersLeft, now: Now) -> None:

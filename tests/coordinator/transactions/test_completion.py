@@ -7,12 +7,15 @@ import pytest
 from odradek.coordinator.transactions.completion import (
     COMPLETE_RECORD_MS,
     LONGEST_RETRY_MS,
+    MOST_COMPLETED,
     RETRY_MS,
 )
 from odradek.coordinator.transactions.states import TransactionState
+from odradek.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.transactions.test_timeout_lines import Coordinator
 
 PREPARED, COMPLETE = TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT
+NAMES = [f"id-{number}" for number in range(MOST_COMPLETED + 10)]
 
 
 def test_markers_that_are_refused_are_tried_again_ever_more_rarely(
@@ -37,3 +40,36 @@ def test_markers_that_are_refused_are_tried_again_ever_more_rarely(
     assert [where for _, where in coordinator.markers.written] == [("t", 0), ("t", 1), ("u", 0)]
     coordinator.wait(COMPLETE_RECORD_MS)
     assert coordinator.count(COMPLETE) == 1
+
+
+def waiting_for_markers() -> Coordinator:
+    """A coordinator with more prepared transactions than Complete records may wait."""
+    coordinator = Coordinator(*NAMES)
+    coordinator.markers.offline = True
+    for name in NAMES:
+        coordinator.commit(name)
+    coordinator.markers.offline = False
+    return coordinator
+
+
+def test_many_transactions_that_are_completed_at_once_do_not_share_a_batch() -> None:
+    coordinator = waiting_for_markers()
+    coordinator.wait(RETRY_MS)
+    assert coordinator.count(COMPLETE) == len(NAMES)
+    assert coordinator.completed == len(NAMES) - MOST_COMPLETED
+
+
+def test_transactions_wait_while_the_records_of_many_others_cannot_be_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    coordinator = waiting_for_markers()
+    coordinator.log.fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
+    coordinator.wait(RETRY_MS)
+    assert (coordinator.count(COMPLETE), coordinator.count(PREPARED)) == (MOST_COMPLETED, 10)
+    assert caplog.messages == [
+        f"cannot complete {MOST_COMPLETED} transactions yet, among them"
+        f" {', '.join(NAMES[:10])}: NOT_COORDINATOR: the disk is gone"
+    ]
+    coordinator.wait(COMPLETE_RECORD_MS)
+    coordinator.wait(RETRY_MS)
+    assert coordinator.count(COMPLETE) == len(NAMES)

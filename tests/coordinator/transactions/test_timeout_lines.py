@@ -59,6 +59,11 @@ class Coordinator:
         return sum(each.state is state for each in table.all())
 
     @property
+    def completed(self) -> int:
+        """The number of completed transactions whose records are not written."""
+        return len(self._coordinator.shards.at(0).state.completed)
+
+    @property
     def id_count(self) -> int:
         return len(self._coordinator.shards.at(0).state.by_id)
 
