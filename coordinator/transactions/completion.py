@@ -130,7 +130,8 @@ class Completion:
         self._clock = clock
         self._retries = KeyedDeadlines(deadlines, self._retry)
         self._records_due = KeyedDeadlines(deadlines, self._write_completed)
-        self._left: dict[Waiting, MarkersLeft] = {}
+        # What is scheduled in `_retries`; None: it has not been begun since its shard was loaded.
+        self._left: dict[Waiting, MarkersLeft | None] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
@@ -144,17 +145,17 @@ class Completion:
                 self._left[waiting] = left
                 self._retries.schedule(waiting, again_ms)
 
-    def begin_all(self, shard: TransactionShard, now: Now) -> None:
-        """Complete the prepared transactions of a shard that was loaded, a few in each turn."""
-        for transaction in shard.state.prepared():
-            self._retries.schedule(Waiting(shard, transaction.transactional_id), now.timer_ms)
+    def resume(self, shard: TransactionShard, transactional_id: str, now: Now) -> None:
+        """Complete a prepared transaction of a shard that was loaded, in one of the next turns."""
+        waiting = Waiting(shard, transactional_id)
+        self._left.setdefault(waiting, None)
+        self._retries.schedule_if_absent(waiting, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
-        for transaction in shard.state.prepared():
-            waiting = Waiting(shard, transaction.transactional_id)
+        for waiting in [each for each in self._left if each.shard is shard]:
             self._retries.cancel(waiting)
-            self._left.pop(waiting, None)
+            del self._left[waiting]
         self._records_due.cancel(shard)
         shard.state.completed.clear()
 

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from odradek.coordinator.transactions import transaction_coordinator
 from odradek.coordinator.transactions.completion import (
     COMPLETE_RECORD_MS,
     LONGEST_RETRY_MS,
@@ -13,6 +14,7 @@ from odradek.coordinator.transactions.completion import (
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.coordinator.transactions.test_timeout_lines import Coordinator
+from tests.support.groups import ManualLoop
 
 PREPARED, COMPLETE = TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT
 NAMES = [f"id-{number}" for number in range(MOST_COMPLETED + 10)]
@@ -73,3 +75,29 @@ def test_transactions_wait_while_the_records_of_many_others_cannot_be_written(
     coordinator.wait(COMPLETE_RECORD_MS)
     coordinator.wait(RETRY_MS)
     assert coordinator.count(COMPLETE) == len(NAMES)
+
+
+def test_a_turn_of_the_loop_goes_on_with_some_of_the_transactions_of_a_log_that_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transaction_coordinator, "CHECKS_PER_TURN", 10)
+    before, loop = waiting_for_markers(), ManualLoop()
+    coordinator = Coordinator(log=before.log, loop=loop)
+    for completed in range(10, len(NAMES) + 1, 10):
+        assert coordinator.count(COMPLETE) == completed
+        loop.turn()
+        coordinator.wait(1)
+
+
+def test_no_markers_are_written_for_a_log_that_is_lost_after_it_was_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transaction_coordinator, "CHECKS_PER_TURN", 10)
+    before, loop = waiting_for_markers(), ManualLoop()
+    coordinator = Coordinator(log=before.log, loop=loop)
+    coordinator.lose_log()
+    written = len(coordinator.markers.written)
+    assert written < len(NAMES)
+    loop.turn()
+    coordinator.wait(LONGEST_RETRY_MS)
+    assert len(coordinator.markers.written) == written
