@@ -79,7 +79,7 @@ REASONS = {
         coordinator/transactions/transaction_coordinator.py: _commit_and_complete _end _fence
         coordinator/transactions/transaction_coordinator.py: _next_producer_id add_partitions
         coordinator/transactions/transaction_coordinator.py: init_producer_id
-        coordinator/transactions/completion.py: _try _write_markers write_completed
+        coordinator/transactions/completion.py: _try _write_completed _write_markers
     """,
     "times that the console shows": """
         broker/console/views/connections.py: _described

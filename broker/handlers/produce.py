@@ -466,13 +466,17 @@ def append_to_partition(
         attributes = check_first_batch(context, batch)
         if context.broker.disk_space.low:
             context.broker.disk_space.check(log)
+        is_verified = False
         if attributes & TRANSACTIONAL_BIT:
-            check_verified(context, verified, TopicPartition(topic, partition.index), batch)
+            where = TopicPartition(topic, partition.index)
+            check_verified(context, verified, where, batch)
+            is_verified = where in verified  # else its topic was not known then
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset
-        # `check_verified` has refused transactional batches that are not verified.
-        result = log.append(batch, now_ms=context.now_ms, transaction_verified=True, walked=walked)
+        result = log.append(
+            batch, now_ms=context.now_ms, transaction_verified=is_verified, walked=walked
+        )
     except ApiError as error:
         count_refusal(context, topic)
         if isinstance(error, NotOneBatchError):

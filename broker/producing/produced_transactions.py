@@ -20,6 +20,7 @@ from odradek.protocol.messages.produce import (
     ProduceTopicData,
 )
 from odradek.storage.batch_validator import read_one_batch
+from odradek.storage.topic_partition import TopicPartition
 
 from .produced_batches import batch_of, is_closed, is_transactional, topic_name
 
@@ -54,35 +55,47 @@ def verify(
     if not transactional:
         return {}
     context.check(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    refused: dict[TopicPartition, ApiError] = {}
     batches = [
-        batch_to_verify(context, topic, data) for topic, data in context.sliced(transactional)
+        batch_to_verify(context, topic, data, refused)
+        for topic, data in context.sliced(transactional)
     ]
     support = Support.of(
         context.api_version,
         abortable_since=FIRST_VERSION_WITH_ABORTABLE,
         adds_since=FIRST_VERSION_THAT_ADDS_PARTITIONS,
     )
-    return context.broker.transaction_verifier.verify(
+    verified = context.broker.transaction_verifier.verify(
         transactional_id,
         (batch for batch in context.sliced(batches) if batch is not None),
         support,
     )
+    return {**verified, **refused}
 
 
 def batch_to_verify(
-    context: RequestContext, topic: ProduceTopicData, partition: ProducePartitionData
+    context: RequestContext,
+    topic: ProduceTopicData,
+    partition: ProducePartitionData,
+    refused: dict[TopicPartition, ApiError],
 ) -> Batch | None:
-    """A transactional batch and its log; None if it is refused for another reason."""
+    """A transactional batch and its log; None if it is refused for another reason.
+
+    The reason is added to `refused` if it is the log, which may be open when the batch is appended.
+    """
     try:
         name = topic_name(context, topic)
         context.check_topic(AclOperation.WRITE, name)
-        log = context.broker.log_manager.get(name, partition.index)
         header = read_one_batch(batch_of(partition))
     except ApiError:
         return None
     if is_closed(context, name) or not header.is_transactional or header.producer_id < 0:
         return None
-    return Batch(log, header)
+    try:
+        return Batch(context.broker.log_manager.get(name, partition.index), header)
+    except ApiError as error:
+        refused[TopicPartition(name, partition.index)] = error.with_traceback(None)
+        return None
 
 
 def is_ending(context: RequestContext, verified: Verified | ApiError) -> bool:

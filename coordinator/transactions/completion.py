@@ -7,9 +7,9 @@ wait: a log may still be recovered after a start, or its directory may be offlin
 are written the transaction stays prepared, and clients get CONCURRENT_TRANSACTIONS.
 
 Once all markers are written, the producer may begin its next transaction. The Complete record is
-written with the next record of the shard, such as the one that begins that transaction, and alone
-if none comes. A crash before that leaves a prepared transaction: its markers are written again,
-which changes nothing.
+written with the next record of the shard, such as the one that begins that transaction. If none
+comes, or many transactions are completed before, such records are written alone. A crash before
+that leaves a prepared transaction: its markers are written again, which changes nothing.
 
 With `flush.messages` each step waits until the step before it is synced. After a power cut no
 marker may be on the disk whose decision is lost: the transaction would be aborted in the other
@@ -21,10 +21,11 @@ Kafka: TransactionMarkerChannelManager.
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from odradek.coordinator.runtime.shards import Shard
-from odradek.coordinator.runtime.timers import Deadline, DeadlineQueue, KeyedDeadlines, Now
+from odradek.coordinator.runtime.timers import DeadlineQueue, KeyedDeadlines, Now
 from odradek.protocol.errors import ApiError
 from odradek.storage.append import EndMarker
 from odradek.storage.log import PartitionLog
@@ -44,13 +45,21 @@ TransactionShard = Shard[TransactionTable]
 # should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
 TURN_MS = 1
 LEAST_MARKERS = 10
-# The delay before the next markers, before those that could not be written are tried again, and
-# before a sync is looked for again. A deadline of the same millisecond comes in another turn.
+# The delay before the next markers, and before a sync is looked for again. A deadline of the same
+# millisecond comes in another turn.
 NEXT_MS = 0
-RETRY_MS = 100
 SYNC_RETRY_MS = 2
-# The longest time for which Complete records wait for another record of their shard.
+# The delay before markers that could not be written are tried again. It doubles with each try: a
+# log directory may stay offline, and a transaction may have thousands of partitions. Complete
+# records, for which usually nothing waits, are tried again after the longest delay.
+RETRY_MS = 100
+LONGEST_RETRY_MS = 5_000
+# The longest time for which Complete records wait for another record of their shard, and the number
+# of those that wait. It takes a millisecond to write so many.
 COMPLETE_RECORD_MS = 100
+MOST_COMPLETED = 50
+# How many transactions whose Complete records cannot be written are named in the log.
+LOGGED_COMPLETED = 10
 
 
 @dataclass(slots=True)
@@ -59,17 +68,37 @@ class MarkersLeft:
 
     `transaction` is as it was decided. The stored one has no next producer id in records of
     transaction.version 0. `missing`: the partitions whose markers were not tried yet, the first one
-    last. `refused`: those that could not be written. `unsynced`: the log and the offset of each
-    marker that is not synced.
+    last. `refused`: those that could not be written, each with the reason. `unsynced`: the log and
+    the offset of each marker that is not synced.
     """
 
     transaction: Transaction
     missing: list[TopicPartition] = field(init=False)
-    refused: list[TopicPartition] = field(default_factory=list)
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
     unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
+    _retry_ms: int = RETRY_MS
 
     def __post_init__(self) -> None:
         self.missing = in_order(self.transaction.partitions, reverse=True)
+
+    def retry_refused(self) -> int:
+        """Let the markers that were refused be missing again. Returns the delay before the try."""
+        where, reason = next(iter(self.refused.items()))
+        logger.log(
+            logging.INFO if self._retry_ms == RETRY_MS else logging.DEBUG,
+            "no marker of %s yet in %d partitions, the first is %s-%d: %s",
+            self.transaction.transactional_id,
+            len(self.refused),
+            *where,
+            reason,
+        )
+        self.missing, self.refused = list(reversed(self.refused)), {}
+        return self.next_delay_ms()
+
+    def next_delay_ms(self) -> int:
+        """Return the delay before the next try, twice as long as the last one."""
+        delay_ms, self._retry_ms = self._retry_ms, min(2 * self._retry_ms, LONGEST_RETRY_MS)
+        return delay_ms
 
 
 class Waiting(NamedTuple):
@@ -98,11 +127,11 @@ class Completion:
         self._serving = serving
         self._markers = markers
         self._transaction_version = transaction_version
-        self._deadlines = deadlines
         self._clock = clock
         self._retries = KeyedDeadlines(deadlines, self._retry)
-        self._records_due = Deadline(self._write_completed, None)
-        self._left: dict[Waiting, MarkersLeft] = {}
+        self._records_due = KeyedDeadlines(deadlines, self._write_completed)
+        # What is scheduled in `_retries`; None: it has not been begun since its shard was loaded.
+        self._left: dict[Waiting, MarkersLeft | None] = {}
 
     def begin(self, shard: TransactionShard, transaction: Transaction, now: Now) -> None:
         """Complete a transaction that is prepared, now or when it becomes possible."""
@@ -116,44 +145,43 @@ class Completion:
                 self._left[waiting] = left
                 self._retries.schedule(waiting, again_ms)
 
-    def begin_all(self, shard: TransactionShard, now: Now) -> None:
-        """Complete the prepared transactions of a shard that was loaded, a few in each turn."""
-        for transaction in shard.state.prepared():
-            self._retries.schedule(Waiting(shard, transaction.transactional_id), now.timer_ms)
+    def resume(self, shard: TransactionShard, transactional_id: str, now: Now) -> None:
+        """Complete a prepared transaction of a shard that was loaded, in one of the next turns."""
+        waiting = Waiting(shard, transactional_id)
+        self._left.setdefault(waiting, None)
+        self._retries.schedule_if_absent(waiting, now.timer_ms)
 
     def cancel(self, shard: TransactionShard) -> None:
         """Stop completing the transactions of a shard, because its log is not served any more."""
-        for transaction in shard.state.prepared():
-            waiting = Waiting(shard, transaction.transactional_id)
+        for waiting in [each for each in self._left if each.shard is shard]:
             self._retries.cancel(waiting)
-            self._left.pop(waiting, None)
+            del self._left[waiting]
+        self._records_due.cancel(shard)
         shard.state.completed.clear()
 
     def close(self, now: Now) -> None:
         """Write the Complete records that are not written yet, and stop."""
-        self.write_completed(now)
-        self._records_due.cancel()
         for shard in self._serving():
+            self._write_completed(shard, now)
             self.cancel(shard)
 
-    def write_completed(self, now: Now) -> bool:
-        """Write the Complete records that are not written yet. Returns whether all are written."""
-        all_written = True
-        for shard in self._serving():
-            completed = shard.state.completed
-            if not completed:
-                continue
-            outcome = shard.state.write_completed(self._transaction_version())
-            try:
-                shard.journal.commit(outcome, now.wall_ms)
-            except ApiError as error:
-                all_written = False
-                logger.warning("cannot complete %s yet: %s", ", ".join(completed), error)
-        return all_written
-
-    def _write_completed(self, _subject: None, now: Now) -> None:
-        if not self.write_completed(now):
-            self._deadlines.schedule(self._records_due, now.timer_ms + RETRY_MS)
+    def _write_completed(self, shard: TransactionShard, now: Now) -> int | None:
+        """Write the Complete records of a shard. Returns the time of the next try, if it failed."""
+        completed = shard.state.completed
+        if not completed:
+            return None
+        outcome = shard.state.write_completed(self._transaction_version())
+        try:
+            shard.journal.commit(outcome, now.wall_ms)
+        except ApiError as error:
+            logger.warning(
+                "cannot complete %d transactions yet, among them %s: %s",
+                len(completed),
+                ", ".join(islice(completed, LOGGED_COMPLETED)),
+                error,
+            )
+            return now.timer_ms + LONGEST_RETRY_MS
+        return None
 
     def _retry(self, waiting: Waiting, now: Now) -> int | None:
         shard, transactional_id = waiting
@@ -177,13 +205,16 @@ class Completion:
             return now.timer_ms + NEXT_MS
         _look_for_syncs(left)
         if left.refused:
-            left.missing, left.refused = left.refused[::-1], []
-            return now.timer_ms + RETRY_MS
+            return now.timer_ms + left.retry_refused()
         if left.unsynced:
             return now.timer_ms + SYNC_RETRY_MS
-        shard.state.completed[transactional_id] = complete(left.transaction, now.wall_ms)
-        if self._records_due.at_ms is None:
-            self._deadlines.schedule(self._records_due, now.timer_ms + COMPLETE_RECORD_MS)
+        completed = shard.state.completed
+        if len(completed) >= MOST_COMPLETED:  # their records could not be written
+            return now.timer_ms + left.next_delay_ms()
+        completed[transactional_id] = complete(left.transaction, now.wall_ms)
+        self._records_due.schedule_if_absent(shard, now.timer_ms + COMPLETE_RECORD_MS)
+        if len(completed) == MOST_COMPLETED:
+            self._write_completed(shard, now)
         return None
 
     def _write_markers(self, shard: TransactionShard, left: MarkersLeft, now: Now) -> None:
@@ -200,22 +231,22 @@ class Completion:
         for number in range(len(left.missing)):
             if number >= LEAST_MARKERS and self._clock().timer_ms >= ends_ms:
                 break
-            where = left.missing.pop()
+            where = left.missing[-1]
             try:
                 log = self._markers.write(marker, where, now.wall_ms)
             except ApiError as error:
-                logger.info("no marker in %s-%d yet: %s", *where, error)
-                left.refused.append(where)
-                continue
-            if log is not None:
-                left.unsynced[where] = log, log.log_end_offset - 1
+                left.refused[where] = str(error)
+            else:
+                if log is not None:
+                    left.unsynced[where] = log, log.log_end_offset - 1
+            left.missing.pop()  # not before: after an unexpected error it is tried again
 
 
 def _look_for_syncs(left: MarkersLeft) -> None:
     """Forget the markers that are synced. The others of a log that was lost are missing again."""
     for where, (log, offset) in list(left.unsynced.items()):
         if not log.is_online:
-            left.refused.append(where)
+            left.refused[where] = f"{log.name} is offline"
         elif not is_synced(log, offset):
             continue
         del left.unsynced[where]

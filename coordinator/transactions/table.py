@@ -23,7 +23,7 @@ from odradek.protocol.batch_header import NO_PRODUCER_EPOCH
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.transaction_state import TransactionLogKey
 
-from .states import IDLE, PREPARED, TransactionState
+from .states import IDLE, TransactionState
 from .transaction import Transaction, record_of, tombstone_of
 
 R = TypeVar("R")
@@ -97,10 +97,6 @@ class TransactionTable:
         """Return the epoch before the current one; -1 if it is not known."""
         return self._last_epochs.get(transactional_id, NO_PRODUCER_EPOCH)
 
-    def prepared(self) -> Iterator[Transaction]:
-        """Iterate over the transactions whose end is decided and not completed."""
-        return (each for each in self.by_id.values() if each.state in PREPARED)
-
     def note_age(self, transactional_id: str, now: Now) -> None:
         """Note how old an open transaction is: when it has begun, and after a restart.
 
@@ -109,20 +105,20 @@ class TransactionTable:
         """
         self._open_since[transactional_id].note(self.by_id[transactional_id].start_ms, now)
 
-    def note_ages(self, now: Now) -> None:
-        """Note how old all open transactions are."""
-        for transactional_id in self._open_since:
-            self.note_age(transactional_id, now)
+    def open_ids(self) -> list[str]:
+        """Return the ids of the open transactions."""
+        return list(self._open_since)
 
-    def timed_out(self, now: Now) -> list[Transaction]:
-        """Return the open transactions that are older than their timeout."""
-        old = []
-        for transactional_id, since in self._open_since.items():
-            transaction = self.by_id[transactional_id]
-            age_ms = now.timer_ms - since.timer_ms
-            if transaction.timeout_ms != NO_TIMEOUT_MS and age_ms > transaction.timeout_ms:
-                old.append(transaction)
-        return old
+    def timed_out(self, transactional_id: str, now: Now) -> Transaction | None:
+        """Return the transaction of an id if it is open and older than its timeout."""
+        since = self._open_since.get(transactional_id)
+        if since is None:
+            return None
+        self.note_age(transactional_id, now)  # it may be loaded and not noted yet
+        transaction = self.by_id[transactional_id]
+        age_ms = now.timer_ms - since.timer_ms
+        has_timeout = transaction.timeout_ms != NO_TIMEOUT_MS
+        return transaction if has_timeout and age_ms > transaction.timeout_ms else None
 
     # -- decisions ---------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ Kafka: TransactionCoordinator, TransactionStateManager.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import groupby, islice
@@ -50,7 +49,7 @@ from .starting import (
     raise_epoch,
     rotate_producer_id,
 )
-from .states import TransactionState
+from .states import PREPARED, TransactionState
 from .table import NO_TIMEOUT_MS, TransactionTable
 from .transaction import Transaction
 
@@ -61,7 +60,7 @@ LOGGED_TIMEOUTS = 10
 # So long a turn of the loop aborts transactions. Each takes 200 us, and some milliseconds if it has
 # thousands of partitions.
 ABORTS_MS = 1
-# At most this many transactional ids are checked for expiry in one turn of the loop.
+# At most this many transactional ids are looked at in one turn of the loop.
 CHECKS_PER_TURN = 300
 
 
@@ -149,10 +148,27 @@ class TransactionCoordinator:
         self.shards.close()
 
     def _on_shard_loaded(self, shard: TransactionShard) -> None:
-        """Complete the transactions whose end was decided before the log was closed."""
+        self._resume_some(shard, iter(list(shard.state.by_id)))
+
+    def _resume_some(self, shard: TransactionShard, ids: Iterator[str]) -> None:
+        """Go on with some transactions of a shard that was loaded; the others in the next turns.
+
+        Those whose end was decided are completed. The age of those that are open is noted.
+        """
+        if shard not in self.shards.serving():
+            return
         now = self._clock()
-        shard.state.note_ages(now)
-        self._completion.begin_all(shard, now)
+        some = list(islice(ids, CHECKS_PER_TURN))
+        if some:
+            self._loop.call_soon(self._resume_some, shard, ids)
+        for transactional_id in some:
+            transaction = shard.state.find(transactional_id)
+            if transaction is None:
+                continue
+            if transaction.state is TransactionState.ONGOING:
+                shard.state.note_age(transactional_id, now)
+            elif transaction.state in PREPARED:
+                self._completion.resume(shard, transactional_id, now)
         self.alarm.set(now)
 
     # -- producers ---------------------------------------------------------------------------------
@@ -389,28 +405,34 @@ class TransactionCoordinator:
         self.alarm.deadlines.schedule(
             self._timeouts, now.timer_ms + self._settings.abort_interval_ms
         )
-        found: deque[tuple[int, TransactionShard, Transaction]] = deque()
-        for shard in self.shards.serving():
-            found += ((len(found), shard, each) for each in shard.state.timed_out(now))
-        more = len(found) - LOGGED_TIMEOUTS
-        self._abort_some(found)
-        if more > 0:
-            logger.info("%d more transactions have timed out", more)
+        self._abort_some(
+            (shard, transactional_id)
+            for shard in list(self.shards.serving())
+            for transactional_id in shard.state.open_ids()
+        )
 
-    def _abort_some(self, found: deque[tuple[int, TransactionShard, Transaction]]) -> None:
-        """Abort some of the numbered transactions, and the others in the next turns of the loop."""
+    def _abort_some(self, ids: Iterator[tuple[TransactionShard, str]], found: int = 0) -> None:
+        """Abort those of some ids that have timed out, and of the others in the next turns.
+
+        `found`: how many had timed out in the turns before.
+        """
         now = self._clock()
+        is_done = True
         try:
-            while found:
-                number, shard, transaction = found.popleft()
-                is_served = shard in self.shards.serving()
-                if is_served and shard.state.find(transaction.transactional_id) is transaction:
-                    self._abort(shard, transaction, now, is_logged=number < LOGGED_TIMEOUTS)
+            for shard, transactional_id in islice(ids, CHECKS_PER_TURN):
+                is_done = False
+                transaction = shard.state.timed_out(transactional_id, now)
+                if transaction is None or shard not in self.shards.serving():
+                    continue
+                found += 1
+                self._abort(shard, transaction, now, is_logged=found <= LOGGED_TIMEOUTS)
                 if self._clock().timer_ms >= now.timer_ms + ABORTS_MS:
                     break
         finally:
-            if found:
-                self._loop.call_soon(self._abort_some, found)
+            if not is_done:
+                self._loop.call_soon(self._abort_some, ids, found)
+            elif found > LOGGED_TIMEOUTS:
+                logger.info("%d more transactions have timed out", found - LOGGED_TIMEOUTS)
             self.alarm.set(now)
 
     def _abort(

@@ -12,7 +12,7 @@ from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.runtime.timers import Now
-from odradek.coordinator.transactions.completion import RETRY_MS
+from odradek.coordinator.transactions.completion import LONGEST_RETRY_MS, RETRY_MS
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.coordinator.transactions.transaction_coordinator import (
     InitCall,
@@ -255,7 +255,7 @@ def test_a_prepared_transaction_whose_marker_has_to_wait_is_completed() -> None:
     rig.wait(RETRY_MS)
     assert rig.old_state() is TransactionState.PREPARE_COMMIT
     rig.markers.offline = False
-    rig.wait(RETRY_MS)
+    rig.wait(LONGEST_RETRY_MS)
     assert sorted(rig.ended()) == [40, 41]
     assert rig.old_state() is TransactionState.COMPLETE_COMMIT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS, RETRY_MS
+from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS, LONGEST_RETRY_MS
 from odradek.coordinator.transactions.states import TransactionState
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ErrorCode
@@ -92,7 +92,7 @@ async def test_a_full_disk_delays_it(rig: Transactions, files: FaultyFiles) -> N
     rig.wait(COMPLETE_RECORD_MS)
     assert rig.known("shop").state is COMPLETE
     files.heal()
-    rig.wait(RETRY_MS)
+    rig.wait(LONGEST_RETRY_MS)
     assert stored_states(rig.state_log)[3:] == [[COMPLETE]]
 
 
@@ -137,6 +137,7 @@ async def test_a_transaction_is_completed_although_its_first_try_fails(rig: Tran
     assert rig.known("shop").state is PREPARED
     rig.release_markers()
     assert rig.known("shop").state is COMPLETE
+    assert rig.log().last_stable_offset == rig.log().log_end_offset == 2
 
 
 async def test_nothing_is_due_after_the_coordinator_has_closed(rig: Transactions) -> None:

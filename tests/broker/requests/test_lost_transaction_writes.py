@@ -130,7 +130,7 @@ async def test_a_transaction_waits_for_its_marker(
         one.current = old  # its answer was lost, and it repeats the request
         assert await one.end() is concurrent
     files.heal()
-    rig.wait(RETRY_MS)
+    rig.wait(2 * RETRY_MS)  # each delay is twice the one before
     assert await one.end() is NONE
     assert rig.log().last_stable_offset == rig.log().log_end_offset == 2
 

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.runtime.shards import CoordinatorShards
 from odradek.coordinator.runtime.timers import Now
+from odradek.coordinator.transactions.completion import COMPLETE_RECORD_MS, LONGEST_RETRY_MS
 from odradek.coordinator.transactions.settings import TransactionSettings
 from odradek.coordinator.transactions.states import PREPARED
 from odradek.coordinator.transactions.transaction_coordinator import (
@@ -50,10 +51,12 @@ class Markers:
 
     def __init__(self) -> None:
         self.offline = False
+        self.refused = 0
         self.written: list[tuple[EndMarker, tuple[str, int]]] = []
 
     def write(self, marker: EndMarker, where: tuple[str, int], _now_ms: int) -> None:
         if self.offline:
+            self.refused += 1
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the partition is offline")
         self.written.append((marker, where))
 
@@ -195,7 +198,7 @@ class Machine(RuleBasedStateMachine):
     def a_prepared_transaction_is_completed_when_its_partitions_are_online(self) -> None:
         if self.markers.offline or self.log.fail_next is not None:
             return
-        for ms in (100, 100):
+        for ms in (LONGEST_RETRY_MS, COMPLETE_RECORD_MS):
             self.now = Now(self.now.wall_ms + ms, self.now.timer_ms + ms)
             self.coordinator.alarm.expire_due()
         assert not [each for each in self.table().values() if each.state in PREPARED]

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from odradek.coordinator.runtime.producer import ProducerIdAndEpoch
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.transactions import transaction_coordinator
 from odradek.coordinator.transactions.states import TransactionState
@@ -27,16 +28,17 @@ TIMEOUT_MS = 60_000
 class Coordinator:
     """A coordinator with open transactions; time passes when it is told so."""
 
-    def __init__(self, *names: str, loop: object = None) -> None:
+    def __init__(self, *names: str, loop: object = None, log: MemoryLog | None = None) -> None:
         self.now = Now(START_MS, 0)
         self.tick_ms = 0  # so much time passes with each look at the clock
-        self.log = MemoryLog("__transaction_state")
+        self.log = log or MemoryLog("__transaction_state")
+        self.markers = Markers()
         self._coordinator = TransactionCoordinator(
             SETTINGS,
             loop=loop or Loop(),  # type: ignore[arg-type] # as much of a loop as it needs
             clock=self._clock,
             after_arrivals=lambda callback: callback(),
-            markers=Markers(),  # type: ignore[arg-type] # a writer without logs
+            markers=self.markers,  # type: ignore[arg-type] # a writer without logs
             new_producer_id=lambda _: 0,
             transaction_version=lambda: 2,
         )
@@ -57,8 +59,23 @@ class Coordinator:
         return sum(each.state is state for each in table.all())
 
     @property
+    def completed(self) -> int:
+        """The number of completed transactions whose records are not written."""
+        return len(self._coordinator.shards.at(0).state.completed)
+
+    @property
     def id_count(self) -> int:
         return len(self._coordinator.shards.at(0).state.by_id)
+
+    def commit(self, name: str, *partitions: tuple[str, int]) -> None:
+        """Commit the open transaction of an id after adding partitions to it."""
+        known = self._coordinator.describe(name)
+        producer = ProducerIdAndEpoch(known.producer_id, known.producer_epoch)
+        self._coordinator.add_partitions(name, producer, {*partitions}, client_version=2)
+        self._coordinator.end(name, producer, commit=True, client_version=2)
+
+    def lose_log(self) -> None:
+        self._coordinator.partition_offline(0)
 
     def wait(self, ms: int) -> None:
         self.now = Now(self.now.wall_ms + ms, self.now.timer_ms + ms)
@@ -107,6 +124,19 @@ def test_a_turn_of_the_loop_aborts_some_of_many_transactions() -> None:
     coordinator.tick_ms = 1
     coordinator.wait(2 * TIMEOUT_MS)
     for left in (49, 48, 47):
+        assert coordinator.count(TransactionState.ONGOING) == left
+        loop.turn()
+
+
+def test_a_turn_of_the_loop_looks_at_some_of_many_open_transactions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transaction_coordinator, "CHECKS_PER_TURN", 10)
+    loop = ManualLoop()
+    coordinator = Coordinator(*(f"id-{number}" for number in range(50)), loop=loop)
+    loop.advance(0)
+    coordinator.wait(2 * TIMEOUT_MS)
+    for left in (40, 30, 20, 10, 0):
         assert coordinator.count(TransactionState.ONGOING) == left
         loop.turn()
 
