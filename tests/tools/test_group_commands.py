@@ -7,7 +7,9 @@ import pytest
 from click.testing import Result
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.broker.testing import Broker
+from odradek.broker.testing import Broker, Fault
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 
 Run = Callable[..., Result]
 LIMIT_S = 20.0
@@ -81,6 +83,16 @@ def test_a_group_that_never_was_gets_offsets(run: Run, broker: Broker, orders: C
     done = run("groups", "reset-offsets", "new", "--to=latest", "--topic=orders", "--execute")
     assert done.exit_code == 0, done.stderr
     assert broker.committed("new", "orders") == {0: 5, 1: 5}
+
+
+def test_an_offset_that_is_refused_is_named(run: Run, broker: Broker, orders: Consumer) -> None:
+    orders.close()
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    broker.inject(Fault(api=ApiKey.OFFSET_COMMIT, topic="orders", partition=1, error=error))
+    done = run("groups", "reset-offsets", "readers", "--to=latest", "--execute")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("odradek: set offset of orders-1: ")
+    assert "TOPIC_AUTHORIZATION_FAILED" in done.stderr
 
 
 def test_groups_with_members_are_left_alone(run: Run, broker: Broker, orders: Consumer) -> None:

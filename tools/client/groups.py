@@ -16,7 +16,7 @@ from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .admin import cluster, connect, partition_offsets, result, results
-from .failure import CommandError
+from .failure import CommandError, kafka_failure
 from .positions import Offsets, Partition, resolve_position
 
 CLEAR_SCREEN = "\x1b[2J\x1b[H"
@@ -118,7 +118,12 @@ class GroupCommands:
         if execute:
             wanted = [TopicPartition(each.topic, each.partition, each.after) for each in changes]
             request = ConsumerGroupTopicPartitions(name, wanted)
-            results("set offsets of group", self._admin.alter_consumer_group_offsets([request]))
+            done = results(
+                "set offsets of group", self._admin.alter_consumer_group_offsets([request])
+            )
+            for each in done[name].topic_partitions or []:
+                if each.error is not None:
+                    raise kafka_failure(f"set offset of {each.topic}-{each.partition}", each.error)
         if as_json:
             print_json([asdict(change) for change in changes])
             return
