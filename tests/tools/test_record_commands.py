@@ -16,7 +16,9 @@ import pytest
 from click.testing import Result
 from confluent_kafka import Producer
 
+from odradek.broker.console.messages.partitioning import partition_of
 from odradek.broker.testing import Broker, Record
+from odradek.coordinator.runtime.steps import no_step
 from odradek.protocol.api_keys import ApiKey
 from odradek.tools.client import producing
 from odradek.tools.client.failure import CommandError
@@ -59,6 +61,23 @@ def test_keys_headers_partitions_and_nulls_are_sent(run: Run, broker: Broker) ->
     ]
     run("produce", "orders", "-k", "same", "-p", "0", stdin=b"1\n")
     assert lines(run, "orders", "-p", "0", "--format", ALL) == ["0 same|4 1|1 "]
+
+
+def test_a_key_is_in_the_partition_that_javas_producers_choose(
+    run: Run, broker: Broker, tmp_path: Path
+) -> None:
+    """It may not be if the file of --config names another partitioner."""
+    broker.create_topic("orders", 8)
+    keys = [f"key-{number}" for number in range(16)]
+    chosen = [f"{partition_of(key.encode(), 8, no_step)} {key}" for key in keys]
+    stdin = "".join(f"{key}:\n" for key in keys).encode()
+    run("produce", "orders", "-K", ":", stdin=stdin)
+    assert sorted(lines(run, "orders", "--format", r"%p %k\n")) == sorted(chosen)
+    file = tmp_path / "client.properties"
+    file.write_text("partitioner=consistent\n")
+    broker.create_topic("others", 8)
+    run("produce", "others", "-K", ":", "--config", str(file), stdin=stdin)
+    assert sorted(lines(run, "others", "--format", r"%p %k\n")) != sorted(chosen)
 
 
 def test_settings_that_only_javas_clients_accept_together_do_no_harm(

@@ -152,6 +152,7 @@ class _Sender:
             "enable.idempotence": _may_be_idempotent(settings),
             "linger.ms": 5,
             "batch.size": batch_bytes,
+            "partitioner": "murmur2_random",  # the partitions that Java's producers choose
         }
         with refusal_of_settings():
             self._producer = Producer({**defaults, **settings, "log_level": 0})
