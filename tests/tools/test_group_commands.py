@@ -53,6 +53,21 @@ def test_groups_are_listed_and_described_with_their_lag(run: Run, orders: Consum
     assert lines[2].split()[:5] == ["orders", "0", "1", "5", "4"]
 
 
+def test_a_partition_without_an_answer_does_not_hide_the_others(
+    run: Run, broker: Broker, orders: Consumer
+) -> None:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.inject(
+        Fault(api=ApiKey.LIST_OFFSETS, topic="orders", partition=0, error=error, times=None)
+    )
+    lines = run("groups", "describe", "readers").stdout.splitlines()
+    assert lines[2].split()[:5] == ["orders", "0", "1", "-", "-"]
+    assert lines[3].split()[:5] == ["orders", "1", "3", "5", "2"]
+    orders.close()
+    done = run("groups", "reset-offsets", "readers", "--to=latest")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+
+
 @pytest.mark.parametrize(
     ("target", "after"),
     [

@@ -43,6 +43,24 @@ def test_tables_show_what_json_says(run: Run, broker: Broker) -> None:
     assert lines[3] == "  retention.ms=1000"
 
 
+def test_a_partition_without_a_leader_does_not_hide_the_others(
+    run_on_cluster: Run, cluster: Broker
+) -> None:
+    cluster.create_topic("orders", 2)
+    for partition in (0, 1):
+        cluster.reassign("orders", partition, [partition + 1])
+        cluster.produce("orders", b"1", partition=partition)
+    cluster.node(2).kill()
+    cluster.notice_now()
+    lines = run_on_cluster("topics", "describe", "orders").stdout.splitlines()
+    assert lines[2].split() == ["0", "1", "[1]", "0", "1"]
+    number, leader, *_, first, end = lines[3].split()
+    assert (number, leader, first, end) == ("1", "-1", "-", "-")
+    assert json.loads(run_on_cluster("topics", "list", "--json").stdout) == [
+        {"topic": "orders", "partitions": 2, "offsets": 1}
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

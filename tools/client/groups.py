@@ -15,7 +15,7 @@ from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
-from .admin import cluster, connect, partition_offsets, result, results
+from .admin import cluster, connect, known_offsets, partition_offsets, result, results
 from .failure import CommandError, kafka_failure
 from .positions import Offsets, Partition, resolve_position
 
@@ -25,12 +25,15 @@ _SHIFT = re.compile("[+-][0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLag:
-    """What a group has committed in a partition, and what is left; None: nothing is committed."""
+    """What a group has committed in a partition, and what is left.
+
+    None: nothing is committed, or the partition does not answer.
+    """
 
     topic: str
     partition: int
     committed: int | None
-    end_offset: int
+    end_offset: int | None
     lag: int | None
     member: str
     host: str
@@ -166,17 +169,17 @@ class GroupCommands:
             for each in member.assignment.topic_partitions
         }
         keys = sorted({*committed, *owners})
-        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
+        ends = known_offsets(self._admin, keys, OffsetSpec.latest())
         lags = []
         for key in keys:
-            offset, member = committed.get(key), owners.get(key)
+            offset, end, member = committed.get(key), ends[key], owners.get(key)
             lags.append(
                 PartitionLag(
                     topic=key[0],
                     partition=key[1],
                     committed=offset,
-                    end_offset=ends[key],
-                    lag=None if offset is None else max(ends[key] - offset, 0),
+                    end_offset=end,
+                    lag=None if offset is None or end is None else max(end - offset, 0),
                     member=member.member_id if member else "",
                     host=member.host if member else "",
                 )
