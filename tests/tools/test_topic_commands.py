@@ -83,6 +83,13 @@ def test_a_refusal_is_one_line_that_says_what_to_do(
     assert all(word in line for word in words), line
 
 
+def test_a_new_topic_has_as_many_replicas_as_the_broker_says(
+    run_on_cluster: Run, cluster: Broker
+) -> None:
+    assert run_on_cluster("topics", "create", "orders").exit_code == 0
+    assert len(cluster.partition("orders", 0).replicas) == 2
+
+
 def test_creating_a_topic_that_exists_can_be_allowed(run: Run, broker: Broker) -> None:
     broker.create_topic("taken")
     done = run("topics", "create", "taken", "new", "--if-not-exists")

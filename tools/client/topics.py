@@ -80,10 +80,11 @@ class TopicCommands:
     ) -> None:
         """Create topics."""
         count = BROKER_DEFAULT if partitions is None else partitions
+        settings = dict(configs)
         existing = cluster(self._admin).topics if if_not_exists else {}
         missing = [name for name in names if name not in existing]
         if missing:
-            new = [NewTopic(name, count, 1, config=dict(configs)) for name in missing]
+            new = [NewTopic(name, count, BROKER_DEFAULT, config=settings) for name in missing]
             results("create topic", self._admin.create_topics(new))
         for name in missing:
             typer.echo(f"created {name}")
