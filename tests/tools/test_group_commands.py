@@ -118,7 +118,9 @@ def test_groups_with_members_are_left_alone(run: Run, broker: Broker, orders: Co
     assert (deleted.exit_code, len(deleted.stderr.splitlines())) == (1, 1)
     assert "stop its members first" in deleted.stderr
     orders.close()
-    assert run("groups", "delete", "readers").stdout == "deleted readers\n"
+    deleted = run("groups", "delete", "missing", "readers")
+    assert (deleted.exit_code, deleted.stdout) == (1, "deleted readers\n")
+    assert deleted.stderr.startswith("odradek: delete group missing: ")
     assert json.loads(run("groups", "list", "--json").stdout) == []
 
 

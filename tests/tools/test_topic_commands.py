@@ -11,6 +11,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.tools.app import app
 from odradek.tools.client import admin
 from odradek.tools.client.failure import CommandError
@@ -94,6 +96,24 @@ def test_creating_a_topic_that_exists_can_be_allowed(run: Run, broker: Broker) -
     broker.create_topic("taken")
     done = run("topics", "create", "taken", "new", "--if-not-exists")
     assert (done.exit_code, done.stdout) == (0, "created new\n")
+
+
+def test_a_topic_that_appears_meanwhile_can_be_allowed(run: Run, broker: Broker) -> None:
+    broker.fail_next(ApiKey.CREATE_TOPICS, ErrorCode.TOPIC_ALREADY_EXISTS)
+    done = run("topics", "create", "orders", "--if-not-exists")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+@pytest.mark.parametrize(("command", "done"), [("create", "created"), ("delete", "deleted")])
+def test_what_is_done_and_all_that_is_not_are_named(
+    run: Run, broker: Broker, command: str, done: str
+) -> None:
+    fits, *others = ("new", "taken", "bad/name") if command == "create" else ("taken", "x", "y")
+    broker.create_topic("taken")
+    result = run("topics", command, others[0], fits, others[1])
+    assert (result.exit_code, result.stdout) == (1, f"{done} {fits}\n")
+    (line,) = result.stderr.splitlines()
+    assert all(f"{command} topic {name}: " in line for name in others)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:{port}", "nowhere.invalid:9092", "no-port"])

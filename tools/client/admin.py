@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import typer
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -53,6 +54,31 @@ def result(what: str, future: Future[T]) -> T:
 def results(what: str, futures: Mapping[K, Future[Any]]) -> dict[K, Any]:
     """The results of a request, by key. Raises CommandError for the first that failed."""
     return {key: result(f"{what} {key}", future) for key, future in futures.items()}
+
+
+def report_each(
+    what: str, done: str, futures: Mapping[str, Future[Any]], harmless: int | None = None
+) -> None:
+    """Print `done` and the name of each that succeeded. Raises CommandError with all that failed.
+
+    `harmless`: the code of an error that is passed over in silence.
+    """
+    failures = []
+    for name, future in futures.items():
+        try:
+            result(f"{what} {name}", future)
+        except CommandError as error:
+            if harmless is None or not _has_failed_by(future, harmless):
+                failures.append(str(error))
+        else:
+            typer.echo(f"{done} {name}")
+    if failures:
+        raise CommandError("; ".join(failures))
+
+
+def _has_failed_by(future: Future[Any], code: int) -> bool:
+    error = future.exception() if future.done() else None
+    return isinstance(error, KafkaException) and error.args[0].code() == code
 
 
 def partition_offsets(

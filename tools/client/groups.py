@@ -15,7 +15,7 @@ from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
-from .admin import cluster, connect, known_offsets, partition_offsets, result, results
+from .admin import cluster, connect, known_offsets, partition_offsets, report_each, result, results
 from .failure import CommandError, kafka_failure
 from .positions import Offsets, Partition, resolve_position
 
@@ -139,9 +139,7 @@ class GroupCommands:
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete groups without members, with their offsets."""
-        results("delete group", self._admin.delete_consumer_groups(list(names)))
-        for name in names:
-            typer.echo(f"deleted {name}")
+        report_each("delete group", "deleted", self._admin.delete_consumer_groups(list(names)))
 
     # -- what the broker knows --------------------------------------------------------------------
 

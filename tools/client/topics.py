@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -19,7 +20,7 @@ from confluent_kafka.admin import (
 
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
-from .admin import cluster, connect, known_offsets, result, results
+from .admin import cluster, connect, known_offsets, report_each, result, results
 from .failure import CommandError
 
 BROKER_DEFAULT = -1
@@ -80,14 +81,9 @@ class TopicCommands:
     ) -> None:
         """Create topics."""
         count = BROKER_DEFAULT if partitions is None else partitions
-        settings = dict(configs)
-        existing = cluster(self._admin).topics if if_not_exists else {}
-        missing = [name for name in names if name not in existing]
-        if missing:
-            new = [NewTopic(name, count, BROKER_DEFAULT, config=settings) for name in missing]
-            results("create topic", self._admin.create_topics(new))
-        for name in missing:
-            typer.echo(f"created {name}")
+        new = [NewTopic(name, count, BROKER_DEFAULT, config=dict(configs)) for name in names]
+        harmless = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
+        report_each("create topic", "created", self._admin.create_topics(new), harmless)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the partitions of topics, and the settings that are not the broker's."""
@@ -136,9 +132,7 @@ class TopicCommands:
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete topics with all their records."""
-        results("delete topic", self._admin.delete_topics(list(names)))
-        for name in names:
-            typer.echo(f"deleted {name}")
+        report_each("delete topic", "deleted", self._admin.delete_topics(list(names)))
 
     def _partitions(self, names: Iterable[str]) -> dict[str, list[PartitionState]]:
         """The partitions of topics, by name. Raises CommandError for one that does not exist."""
