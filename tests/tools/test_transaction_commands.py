@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from confluent_kafka import KafkaException, Producer
 
-from odradek.broker.testing import Broker
+from odradek.broker.testing import Broker, Fault
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest
@@ -181,6 +181,21 @@ def test_an_id_that_expires_meanwhile_does_not_end_the_command(
     )
     (found,) = json.loads(run("transactions", "open", "--json").stdout)
     assert found["transactional_id"] == "known"
+
+
+def test_a_partition_without_an_answer_does_not_hide_the_others(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.create_topic("lost", 2)
+    open_transaction(broker, "known")
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.inject(Fault(api=ApiKey.DESCRIBE_PRODUCERS, topic="lost", error=error, times=2))
+    done = run("transactions", "open", "--json")
+    (found,) = json.loads(done.stdout)
+    assert found["transactional_id"] == "known"
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert "lost-0" in line
+    assert line.endswith("NOT_LEADER_OR_FOLLOWER; 1 more failed")
 
 
 def test_a_transaction_of_a_newer_epoch_than_its_coordinator_has_is_hanging(
