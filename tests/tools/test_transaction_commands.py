@@ -108,6 +108,20 @@ def test_terminate_asks_again_until_the_producer_is_fenced(
     assert json.loads(run("transactions", "open", "--json").stdout) == []
 
 
+def test_only_a_coordinator_that_may_come_is_awaited(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    broker.fail_next(ApiKey.FIND_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert run("transactions", "describe", "known").exit_code == 0
+    refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    broker.inject(Fault(api=ApiKey.FIND_COORDINATOR, error=refusal))
+    done = run("transactions", "describe", "known")
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in line
+    assert "--config FILE" in line
+
+
 def epoch_and_timeout(run: Run, name: str) -> tuple[int, int]:
     (described,) = json.loads(run("transactions", "describe", name, "--json").stdout)
     return described["producer_epoch"], described["timeout_ms"]
