@@ -10,6 +10,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from odradek.broker.testing import Broker, Fault
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from odradek.protocol.primitives import random_uuid, uuid_text
+from tests.support.wire import WireClient
 
 Run = Callable[..., Result]
 LIMIT_S = 20.0
@@ -42,7 +48,9 @@ def orders(broker: Broker) -> Iterator[Consumer]:
 
 def test_groups_are_listed_and_described_with_their_lag(run: Run, orders: Consumer) -> None:
     listed = json.loads(run("groups", "list", "--json").stdout)
-    assert listed == [{"group": "readers", "type": "classic", "state": "stable"}]
+    assert listed == [
+        {"group": "readers", "type": "classic", "protocol": "consumer", "state": "stable"}
+    ]
     (group,) = json.loads(run("groups", "describe", "readers", "--json").stdout)
     assert (group["group"], group["state"], len(group["members"])) == ("readers", "stable", 1)
     lags = [(each["partition"], each["committed"], each["lag"]) for each in group["partitions"]]
@@ -98,6 +106,29 @@ def test_a_group_that_never_was_gets_offsets(run: Run, broker: Broker, orders: C
     done = run("groups", "reset-offsets", "new", "--to=latest", "--topic=orders", "--execute")
     assert done.exit_code == 0, done.stderr
     assert broker.committed("new", "orders") == {0: 5, 1: 5}
+
+
+def test_groups_of_all_kinds_are_listed(run: Run, broker: Broker, orders: Consumer) -> None:
+    heartbeat = ShareGroupHeartbeatRequest(
+        group_id="workers",
+        member_id=uuid_text(random_uuid()),
+        member_epoch=0,
+        subscribed_topic_names=["orders"],
+    )
+    with WireClient(int(broker.bootstrap_servers.partition(":")[2])) as client:
+        answer = client.ask(heartbeat, ShareGroupHeartbeatResponse, 1)
+        assert answer.error_code == 0
+        _, listed = json.loads(run("groups", "list", "--json").stdout)
+    assert listed == {"group": "workers", "type": "share", "protocol": "share", "state": "stable"}
+
+
+def test_groups_that_a_broker_does_not_list_are_not_left_out(run: Run, broker: Broker) -> None:
+    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.inject(Fault(api=ApiKey.LIST_GROUPS, error=error, times=None))
+    done = run("groups", "list")
+    assert (done.exit_code, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "COORDINATOR_LOAD_IN_PROGRESS" in line
 
 
 def test_an_offset_that_is_refused_is_named(run: Run, broker: Broker, orders: Consumer) -> None:

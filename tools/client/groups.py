@@ -1,4 +1,4 @@
-"""`odradek groups`: list and describe groups with their lag, set their offsets, delete them."""
+"""`odradek groups`: describe groups with their lag, set their offsets, delete them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
-from odradek.tools.tables import counted, print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_table
 
 from .admin import cluster, connect, known_offsets, partition_offsets, report_each, result, results
 from .failure import CommandError, kafka_failure
@@ -54,16 +54,6 @@ class GroupCommands:
 
     def __init__(self, bootstrap: str | None, file: Path | None) -> None:
         self._admin = connect(bootstrap, file)
-
-    def show_all(self, *, as_json: bool) -> None:
-        """Print the groups with their type and state."""
-        found = result("list groups", self._admin.list_consumer_groups())
-        rows = sorted(
-            (group.group_id, group.type.name.lower(), group.state.name.lower())
-            for group in found.valid
-        )
-        header = ("group", "type", "state")
-        show_rows(counted(len(rows), "group"), header, rows, as_json=as_json, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""
