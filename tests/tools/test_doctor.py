@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import socket
 import ssl
@@ -163,6 +164,44 @@ def test_the_port_is_taken(run: Run, broker: Broker, server_properties: Path) ->
         server_properties.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs=/tmp/x\n")
         (found,) = problems(run("doctor", str(server_properties), "--json"))
     assert f"127.0.0.1:{port} is taken by process {os.getpid()} (" in found
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("nowhere.invalid", "Name or service not known|name resolution"),
+        ("192.0.2.1", "Cannot assign requested address"),
+    ],
+)
+def test_a_listener_that_cannot_be_bound_is_no_end_of_the_checks(
+    run: Run, server_properties: Path, host: str, reason: str
+) -> None:
+    text = server_properties.read_text()
+    server_properties.write_text(text.replace("//127.0.0.1:", f"//{host}:"))
+    done = run("doctor", str(server_properties), "--json")
+    (found,) = problems(done)
+    assert re.search(rf"cannot listen on {host}:\d+: .*({reason})", found)
+    assert "the clock is not behind the logs" in done.stdout
+
+
+def test_a_directory_that_cannot_be_read_is_no_end_of_the_checks(
+    run: Run, server_properties: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / ("x" * 300)
+    server_properties.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={directory}\n")
+    done = run("doctor", str(server_properties), "--json")
+    assert all(each.startswith(f"{directory}: File name too long") for each in problems(done))
+    assert done.exit_code == 1
+    assert "the clocks of broker and client agree" in done.stdout
+
+
+def test_a_segment_that_is_deleted_meanwhile_is_passed_over(
+    run: Run, server_properties: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "data" / "orders-0" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("deleted")
+    assert problems(run("doctor", str(server_properties), "--json")) == []
 
 
 def test_the_limit_of_files_is_low(
