@@ -18,6 +18,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
 from odradek.tools.app import app
 from odradek.tools.client.listener_probe import find_mismatch
 
@@ -55,6 +56,22 @@ def test_a_sound_broker_has_no_problems(run: Run, server_properties: Path) -> No
     shown = run("doctor").stdout
     assert "clients are told 127.0.0.1:" in shown
     assert "the clocks of broker and client agree" in shown
+
+
+def test_a_broker_with_zookeeper_is_sound(run: Run, broker: Broker) -> None:
+    broker.pretend({ApiKey.DESCRIBE_QUORUM: -1})
+    assert problems(run("doctor", "--json")) == []
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_transactions_of_a_lower_version_are_reported(level: int, tmp_path: Path) -> None:
+    words = ["-f", f"transaction.version={level}", "--override", f"log.dirs={tmp_path / 'data'}"]
+    assert CliRunner().invoke(app, ["format", *words]).exit_code == 0
+    with Broker(tmp_path) as broker:
+        done = CliRunner().invoke(app, ["doctor", "--json", "-b", broker.bootstrap_servers])
+    (found,) = (each for each in json.loads(done.stdout) if each["health"] == "warning")
+    assert found["text"].startswith(f"transaction.version is {level}: ")
+    assert "--feature transaction.version=2" in found["advice"]
 
 
 def test_nobody_listens_there() -> None:
