@@ -261,6 +261,7 @@ def test_reading_ends_where_the_topic_ended_when_it_began(broker: Broker) -> Non
         (["--until", "1h"], [0, 1, 2, 3, 4]),
         (["--last", "2"], [3, 4]),
         (["--last", "99"], [0, 1, 2, 3, 4]),
+        (["--last", str(1 << 63)], [0, 1, 2, 3, 4]),
         (["--last", "0"], []),
         (["--max", "2"], [0, 1]),
         (["--from", "1970-01-01T00:00:02"], [2, 3, 4]),
@@ -362,6 +363,31 @@ def test_records_of_aborted_transactions_are_shown_when_asked_for(run: Run, brok
 def test_what_comes_before_a_bad_line_is_sent(run: Run, broker: Broker) -> None:
     assert run("produce", "orders", "-K", ":", stdin=b"a:1\nb\nc:3\n").exit_code == 1
     assert [record.value for record in broker.records("orders")] == [b"1"]
+
+
+@pytest.mark.parametrize("name", ["partition", "timestamp_ms"])
+def test_what_comes_before_a_number_that_is_too_large_is_sent(
+    run: Run, broker: Broker, name: str
+) -> None:
+    lines = f'{{"value":"1"}}\n{{"value":"2","{name}":{1 << 63}}}\n'.encode()
+    done = run("produce", "orders", "--json", "--keep-partitions", stdin=lines)
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, line.startswith("odradek: line 2 of standard input: ")) == (1, True)
+    assert [record.value for record in broker.records("orders")] == [b"1"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "produce orders -p 2147483648",
+        "produce orders -H \udcff=1",
+        "produce orders -H a=\udcff",
+        "topics create orders -p 2147483648",
+        "topics alter orders -p 2147483648",
+    ],
+)
+def test_an_option_that_cannot_be_sent_is_refused(run: Run, words: str) -> None:
+    assert run(*words.split(), stdin=b"").exit_code == 2
 
 
 def test_following_shows_records_as_they_come(broker: Broker) -> None:

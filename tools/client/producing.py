@@ -21,11 +21,13 @@ from .admin import result
 from .client_config import client_settings
 from .connecting import connected, refusal_of_settings
 from .failure import CommandError, kafka_failure
+from .options import LARGEST_INT32
 from .record_json import ParsedRecord
 
 Headers = list[tuple[str, str | bytes | None]]
 
 ANY_PARTITION = -1
+LAST_TIMESTAMP_MS = (1 << 63) - 1
 SET_BY_LIBRDKAFKA = 0  # it stamps the time
 REPORT_EVERY = 10_000
 WAIT_S = 0.1  # how often control-C is checked while waiting
@@ -123,9 +125,9 @@ def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> Ne
     partition = options.partition
     if partition is None and options.keep_partitions:
         partition = record.partition
-    if partition is not None and partition < 0:
+    if partition is not None and not 0 <= partition <= LARGEST_INT32:
         raise ValueError(f"there is no partition {partition}")
-    if record.timestamp_ms is not None and record.timestamp_ms <= 0:
+    if record.timestamp_ms is not None and not 0 < record.timestamp_ms <= LAST_TIMESTAMP_MS:
         raise ValueError(f"the timestamp {record.timestamp_ms} cannot be sent by librdkafka")
     return NewRecord(
         number,
