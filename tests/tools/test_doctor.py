@@ -80,6 +80,11 @@ def test_nobody_listens_there() -> None:
     assert "odradek serve" in found
 
 
+def test_an_address_is_no_name_of_a_host() -> None:
+    (found,) = examine("-b", "a..b:9092")
+    assert "a..b is no name of a host" in found
+
+
 def test_the_broker_of_the_file_is_asked_unless_another_is_named(server_properties: Path) -> None:
     (found,) = examine(str(server_properties))
     (listeners, _) = server_properties.read_text().splitlines()

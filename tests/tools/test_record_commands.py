@@ -91,6 +91,13 @@ def test_settings_that_only_javas_clients_accept_together_do_no_harm(
     done = run("produce", "orders", "--config", str(file), stdin=b"one")
     assert done.exit_code == 0, done.stderr
     assert lines(run, "orders", "--config", str(file)) == ["one"]
+    for setting in (
+        *("message.send.max.retries=0", "retries=0", "request.required.acks=0"),
+        *("max.in.flight=6", "queuing.strategy=lifo"),
+    ):
+        file.write_text(setting)
+        done = run("produce", "others", "--config", str(file), stdin=b"one")
+        assert done.exit_code == 0, (setting, done.stderr)
     # No administrator's client refuses these, but a consumer does.
     file.write_text("fetch.max.bytes=2000000\nmax.request.size=3000000\n")
     done = run("consume", "orders", "--config", str(file))

@@ -116,7 +116,9 @@ def test_what_is_done_and_all_that_is_not_are_named(
     assert all(f"{command} topic {name}: " in line for name in others)
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "nowhere.invalid:9092", "no-port"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:{port}", "nowhere.invalid:9092", "no-port", "a..b:1"]
+)
 def test_a_broker_that_cannot_be_reached_is_named_at_once(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -34,6 +34,16 @@ WAIT_S = 0.1  # how often control-C is checked while waiting
 MAX_BATCH_BYTES = 1_000_000  # librdkafka's default
 
 
+# Each setting and its alias in librdkafka, with the values beside which a producer is idempotent.
+_NEEDED_FOR_IDEMPOTENCE = {
+    **dict.fromkeys(("acks", "request.required.acks"), ("all", "-1")),
+    **dict.fromkeys(
+        ("max.in.flight.requests.per.connection", "max.in.flight"), ("5", "4", "3", "2", "1")
+    ),
+    "queuing.strategy": ("fifo",),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceOptions:
     """How lines become records.
@@ -237,8 +247,6 @@ def _max_batch_bytes(admin: AdminClient, topic: str) -> int:
 
 def _may_be_idempotent(settings: Mapping[str, str]) -> bool:
     """Whether no setting rules idempotence out. As in Java: ProducerConfig."""
-    return (
-        settings.get("acks", settings.get("request.required.acks", "all")) in ("all", "-1")
-        and settings.get("retries") != "0"
-        and settings.get("max.in.flight.requests.per.connection", "5") in ("1", "2", "3", "4", "5")
-    )
+    return all(
+        settings.get(name, good[0]) in good for name, good in _NEEDED_FOR_IDEMPOTENCE.items()
+    ) and not any(settings.get(name) == "0" for name in ("retries", "message.send.max.retries"))

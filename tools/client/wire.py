@@ -71,7 +71,7 @@ class WireConnection:
         context = client_context(settings) if uses_tls(settings) else None
         try:
             self._socket = socket.create_connection((host, port), TIMEOUT_S)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise unreachable([connection_failure(self.address, error)]) from None
         try:
             self._begin(context, host, port)

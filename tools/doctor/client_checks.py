@@ -67,6 +67,8 @@ def _check_reached(host: str, port: int, advice: str) -> Finding:
     """Whether the name has an address, and something listens there."""
     try:
         addresses = sorted({str(each[4][0]) for each in socket.getaddrinfo(host, port)})
+    except UnicodeError:
+        return problem(f"{host} is no name of a host", advice)
     except OSError as error:
         return problem(f"the name {host} has no address here: {error.strerror}", advice)
     try:
