@@ -59,6 +59,7 @@ def test_keys_headers_partitions_and_nulls_are_sent(run: Run, broker: Broker) ->
         "2 b|1 |-1 source=web,empty=",
         "2 |0 x:y|3 source=web,empty=",
     ]
+    assert lines(run, "orders", "-p", "2", "--max", "1", "--format", "ä%kä") == ["äaä"]
     run("produce", "orders", "-k", "same", "-p", "0", stdin=b"1\n")
     assert lines(run, "orders", "-p", "0", "--format", ALL) == ["0 same|4 1|1 "]
 
@@ -448,6 +449,8 @@ def test_options_that_contradict_each_other_are_refused(run: Run, words: str) ->
         (["consume", "orders", "-p", "7"], b"", ["no partition 7"]),
         (["consume", "orders", "--format", "%q"], b"", ["%q", "%k"]),
         (["consume", "orders", "--format", "\\q"], b"", ["\\q"]),
+        (["consume", "orders", "--format", "%é"], b"", ["%é is no token"]),
+        (["consume", "orders", "--format", "\\é"], b"", ["\\é is no escape"]),
         (["produce", "orders", "-p", "7"], b"x", ["orders"]),
         (["produce", "orders", "-K", ":"], b"a:1\nb\n", ["line 2", "':'"]),
         (["produce", "orders", "--json"], b'{"value": 1}', ["line 1"]),
