@@ -71,8 +71,6 @@ def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iter
     from odradek.tools.client.servers import parse_servers
     from odradek.tools.client.wire import WireCluster
 
-    # Java's clients take an address with a protocol before it, and one without a host.
-    servers = re.sub(r"(?<![^,\s])(?:\w+://)?(:?)", lambda hit: hit[1] and "localhost:", servers)
     try:
         settings = client_settings(servers, file)
         places = [(one.host, one.port) for one in parse_servers(settings["bootstrap.servers"])]

@@ -37,7 +37,6 @@ def _show_on_terminal(
     texts: int,
 ) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", show_footer=bool(total))
@@ -45,8 +44,8 @@ def _show_on_terminal(
         footer = total[index] if total else ""
         table.add_column(name, footer=footer, justify="left" if index < texts else "right")
     for row in rows:
-        table.add_row(*map(escape, row))
-    Console().print(table)
+        table.add_row(*row)
+    Console(markup=False, emoji=False).print(table)  # a group may be called [b] or :b:
 
 
 def show_rows(

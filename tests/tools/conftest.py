@@ -1,6 +1,8 @@
 """One broker for all commands, emptied for each test."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -25,8 +27,21 @@ def broker(_session_broker: Broker) -> Broker:
 @pytest.fixture
 def run(broker: Broker) -> Callable[..., Result]:
     """Runs a command in this process: a process for each would take most of the time."""
+    return partial(_run_command, broker)
 
-    def run_command(*arguments: str, stdin: bytes | None = None) -> Result:
-        return CliRunner().invoke(app, [*arguments, "-b", broker.bootstrap_servers], input=stdin)
 
-    return run_command
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Broker]:
+    """Two nodes."""
+    with Broker(tmp_path, nodes=2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def run_on_cluster(cluster: Broker) -> Callable[..., Result]:
+    """Runs a command, as `run` does."""
+    return partial(_run_command, cluster)
+
+
+def _run_command(broker: Broker, *arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, [*arguments, "-b", broker.bootstrap_servers], input=stdin)

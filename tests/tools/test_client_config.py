@@ -48,6 +48,22 @@ def test_a_usual_file_of_a_java_client_can_be_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("PLAINTEXT://h:1, SASL-1://[::1]:2,::1:3", "h:1,[::1]:2,::1:3"),
+        ("SSL://:9092", "localhost:9092"),
+        (":9092,", "localhost:9092,"),
+        ("9092", "9092"),
+    ],
+)
+def test_addresses_are_taken_as_java_takes_them(given: str, used: str, tmp_path: Path) -> None:
+    assert client_settings(given, None) == {"bootstrap.servers": used}
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers={given}\n")
+    assert client_settings(None, file) == {"bootstrap.servers": used}
+
+
+@pytest.mark.parametrize(
     "options",
     [
         'username="ann" \\\n  password="p;w"',

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import socket
 import ssl
@@ -17,6 +18,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
 from odradek.tools.app import app
 from odradek.tools.client.listener_probe import find_mismatch
 
@@ -56,10 +58,31 @@ def test_a_sound_broker_has_no_problems(run: Run, server_properties: Path) -> No
     assert "the clocks of broker and client agree" in shown
 
 
+def test_a_broker_with_zookeeper_is_sound(run: Run, broker: Broker) -> None:
+    broker.pretend({ApiKey.DESCRIBE_QUORUM: -1})
+    assert problems(run("doctor", "--json")) == []
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_transactions_of_a_lower_version_are_reported(level: int, tmp_path: Path) -> None:
+    words = ["-f", f"transaction.version={level}", "--override", f"log.dirs={tmp_path / 'data'}"]
+    assert CliRunner().invoke(app, ["format", *words]).exit_code == 0
+    with Broker(tmp_path) as broker:
+        done = CliRunner().invoke(app, ["doctor", "--json", "-b", broker.bootstrap_servers])
+    (found,) = (each for each in json.loads(done.stdout) if each["health"] == "warning")
+    assert found["text"].startswith(f"transaction.version is {level}: ")
+    assert "--feature transaction.version=2" in found["advice"]
+
+
 def test_nobody_listens_there() -> None:
     (found,) = examine("-b", "127.0.0.1:1")
     assert "Connection refused" in found
     assert "odradek serve" in found
+
+
+def test_an_address_is_no_name_of_a_host() -> None:
+    (found,) = examine("-b", "a..b:9092")
+    assert "a..b is no name of a host" in found
 
 
 def test_the_broker_of_the_file_is_asked_unless_another_is_named(server_properties: Path) -> None:
@@ -163,6 +186,44 @@ def test_the_port_is_taken(run: Run, broker: Broker, server_properties: Path) ->
         server_properties.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs=/tmp/x\n")
         (found,) = problems(run("doctor", str(server_properties), "--json"))
     assert f"127.0.0.1:{port} is taken by process {os.getpid()} (" in found
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("nowhere.invalid", "Name or service not known|name resolution"),
+        ("192.0.2.1", "Cannot assign requested address"),
+    ],
+)
+def test_a_listener_that_cannot_be_bound_is_no_end_of_the_checks(
+    run: Run, server_properties: Path, host: str, reason: str
+) -> None:
+    text = server_properties.read_text()
+    server_properties.write_text(text.replace("//127.0.0.1:", f"//{host}:"))
+    done = run("doctor", str(server_properties), "--json")
+    (found,) = problems(done)
+    assert re.search(rf"cannot listen on {host}:\d+: .*({reason})", found)
+    assert "the clock is not behind the logs" in done.stdout
+
+
+def test_a_directory_that_cannot_be_read_is_no_end_of_the_checks(
+    run: Run, server_properties: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / ("x" * 300)
+    server_properties.write_text(f"listeners=PLAINTEXT://127.0.0.1:0\nlog.dirs={directory}\n")
+    done = run("doctor", str(server_properties), "--json")
+    assert all(each.startswith(f"{directory}: File name too long") for each in problems(done))
+    assert done.exit_code == 1
+    assert "the clocks of broker and client agree" in done.stdout
+
+
+def test_a_segment_that_is_deleted_meanwhile_is_passed_over(
+    run: Run, server_properties: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "data" / "orders-0" / "0.log"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("deleted")
+    assert problems(run("doctor", str(server_properties), "--json")) == []
 
 
 def test_the_limit_of_files_is_low(

@@ -1,6 +1,7 @@
 """`odradek format`: the first users exist before the first start."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,42 @@ def test_a_formatted_directory_stays_as_it_is(tmp_path: Path) -> None:
     )
     assert format_directory(tmp_path / "data", "--ignore-formatted").exit_code == 0
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_directories_that_are_not_formatted_can_be_added(tmp_path: Path) -> None:
+    """Each is left as it was found, with the mark of a clean stop."""
+    assert format_directory(tmp_path / "data").exit_code == 0
+    with broker_in_thread(tmp_path / "data", SETTINGS):
+        pass
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert (tmp_path / "data" / ".kafka_cleanshutdown") in before
+    both = f"--override=log.dirs={tmp_path / 'data'},{tmp_path / 'more'}"
+    refused = format_directory(tmp_path / "data", both)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    done = format_directory(tmp_path / "data", both, "-g")
+    assert (done.exit_code, done.stdout.split()[:2]) == (0, ["Formatted", str(tmp_path / "more")])
+    assert (tmp_path / "more" / "meta.properties").is_file()
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_no_metadata_log_is_made_beside_partitions_that_it_does_not_know(tmp_path: Path) -> None:
+    assert format_directory(tmp_path / "data").exit_code == 0
+    (tmp_path / "data" / "orders-0").mkdir()
+    other = f"--override=metadata.log.dir={tmp_path / 'more'}"
+    shutil.rmtree(tmp_path / "data" / "__cluster_metadata-0")
+    done = format_directory(tmp_path / "data", other, "-g")
+    assert done.exit_code == 1
+    assert "holds partitions (orders-0)" in done.stderr
+    assert list((tmp_path / "more").iterdir()) == []
+
+
+def test_users_need_a_release_that_has_them(tmp_path: Path) -> None:
+    user = "--add-scram=SCRAM-SHA-256=[name=alice,password=pencil]"
+    done = format_directory(tmp_path / "data", "-r", "3.4", user)
+    assert done.exit_code == 1
+    assert done.stderr == "odradek: SCRAM users need metadata.version 3.5-IV2 or later\n"
+    assert not (tmp_path / "data").exists()
+    assert format_directory(tmp_path / "data", "-r", "3.5", user).exit_code == 0
 
 
 def levels_of(data: Path) -> dict[str, int]:

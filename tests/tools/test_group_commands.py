@@ -7,7 +7,15 @@ import pytest
 from click.testing import Result
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from odradek.broker.testing import Broker
+from odradek.broker.testing import Broker, Fault
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from odradek.protocol.primitives import random_uuid, uuid_text
+from tests.support.wire import WireClient
 
 Run = Callable[..., Result]
 LIMIT_S = 20.0
@@ -40,7 +48,9 @@ def orders(broker: Broker) -> Iterator[Consumer]:
 
 def test_groups_are_listed_and_described_with_their_lag(run: Run, orders: Consumer) -> None:
     listed = json.loads(run("groups", "list", "--json").stdout)
-    assert listed == [{"group": "readers", "type": "classic", "state": "stable"}]
+    assert listed == [
+        {"group": "readers", "type": "classic", "protocol": "consumer", "state": "stable"}
+    ]
     (group,) = json.loads(run("groups", "describe", "readers", "--json").stdout)
     assert (group["group"], group["state"], len(group["members"])) == ("readers", "stable", 1)
     lags = [(each["partition"], each["committed"], each["lag"]) for each in group["partitions"]]
@@ -49,6 +59,21 @@ def test_groups_are_listed_and_described_with_their_lag(run: Run, orders: Consum
     lines = run("groups", "describe", "readers").stdout.splitlines()
     assert lines[0] == "readers: stable, 1 member"
     assert lines[2].split()[:5] == ["orders", "0", "1", "5", "4"]
+
+
+def test_a_partition_without_an_answer_does_not_hide_the_others(
+    run: Run, broker: Broker, orders: Consumer
+) -> None:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.inject(
+        Fault(api=ApiKey.LIST_OFFSETS, topic="orders", partition=0, error=error, times=None)
+    )
+    lines = run("groups", "describe", "readers").stdout.splitlines()
+    assert lines[2].split()[:5] == ["orders", "0", "1", "-", "-"]
+    assert lines[3].split()[:5] == ["orders", "1", "3", "5", "2"]
+    orders.close()
+    done = run("groups", "reset-offsets", "readers", "--to=latest")
+    assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +108,39 @@ def test_a_group_that_never_was_gets_offsets(run: Run, broker: Broker, orders: C
     assert broker.committed("new", "orders") == {0: 5, 1: 5}
 
 
+def test_groups_of_all_kinds_are_listed(run: Run, broker: Broker, orders: Consumer) -> None:
+    heartbeat = ShareGroupHeartbeatRequest(
+        group_id="workers",
+        member_id=uuid_text(random_uuid()),
+        member_epoch=0,
+        subscribed_topic_names=["orders"],
+    )
+    with WireClient(int(broker.bootstrap_servers.partition(":")[2])) as client:
+        answer = client.ask(heartbeat, ShareGroupHeartbeatResponse, 1)
+        assert answer.error_code == 0
+        _, listed = json.loads(run("groups", "list", "--json").stdout)
+    assert listed == {"group": "workers", "type": "share", "protocol": "share", "state": "stable"}
+
+
+def test_groups_that_a_broker_does_not_list_are_not_left_out(run: Run, broker: Broker) -> None:
+    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.inject(Fault(api=ApiKey.LIST_GROUPS, error=error, times=None))
+    done = run("groups", "list")
+    assert (done.exit_code, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert "COORDINATOR_LOAD_IN_PROGRESS" in line
+
+
+def test_an_offset_that_is_refused_is_named(run: Run, broker: Broker, orders: Consumer) -> None:
+    orders.close()
+    error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    broker.inject(Fault(api=ApiKey.OFFSET_COMMIT, topic="orders", partition=1, error=error))
+    done = run("groups", "reset-offsets", "readers", "--to=latest", "--execute")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("odradek: set offset of orders-1: ")
+    assert "TOPIC_AUTHORIZATION_FAILED" in done.stderr
+
+
 def test_groups_with_members_are_left_alone(run: Run, broker: Broker, orders: Consumer) -> None:
     reset = run("groups", "reset-offsets", "readers", "--to=latest", "--execute")
     assert (reset.exit_code, len(reset.stderr.splitlines())) == (1, 1)
@@ -91,7 +149,9 @@ def test_groups_with_members_are_left_alone(run: Run, broker: Broker, orders: Co
     assert (deleted.exit_code, len(deleted.stderr.splitlines())) == (1, 1)
     assert "stop its members first" in deleted.stderr
     orders.close()
-    assert run("groups", "delete", "readers").stdout == "deleted readers\n"
+    deleted = run("groups", "delete", "missing", "readers")
+    assert (deleted.exit_code, deleted.stdout) == (1, "deleted readers\n")
+    assert deleted.stderr.startswith("odradek: delete group missing: ")
     assert json.loads(run("groups", "list", "--json").stdout) == []
 
 

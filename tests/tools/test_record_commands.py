@@ -16,7 +16,9 @@ import pytest
 from click.testing import Result
 from confluent_kafka import Producer
 
+from odradek.broker.console.messages.partitioning import partition_of
 from odradek.broker.testing import Broker, Record
+from odradek.coordinator.runtime.steps import no_step
 from odradek.protocol.api_keys import ApiKey
 from odradek.tools.client import producing
 from odradek.tools.client.failure import CommandError
@@ -57,8 +59,26 @@ def test_keys_headers_partitions_and_nulls_are_sent(run: Run, broker: Broker) ->
         "2 b|1 |-1 source=web,empty=",
         "2 |0 x:y|3 source=web,empty=",
     ]
+    assert lines(run, "orders", "-p", "2", "--max", "1", "--format", "ä%kä") == ["äaä"]
     run("produce", "orders", "-k", "same", "-p", "0", stdin=b"1\n")
     assert lines(run, "orders", "-p", "0", "--format", ALL) == ["0 same|4 1|1 "]
+
+
+def test_a_key_is_in_the_partition_that_javas_producers_choose(
+    run: Run, broker: Broker, tmp_path: Path
+) -> None:
+    """It may not be if the file of --config names another partitioner."""
+    broker.create_topic("orders", 8)
+    keys = [f"key-{number}" for number in range(16)]
+    chosen = [f"{partition_of(key.encode(), 8, no_step)} {key}" for key in keys]
+    stdin = "".join(f"{key}:\n" for key in keys).encode()
+    run("produce", "orders", "-K", ":", stdin=stdin)
+    assert sorted(lines(run, "orders", "--format", r"%p %k\n")) == sorted(chosen)
+    file = tmp_path / "client.properties"
+    file.write_text("partitioner=consistent\n")
+    broker.create_topic("others", 8)
+    run("produce", "others", "-K", ":", "--config", str(file), stdin=stdin)
+    assert sorted(lines(run, "others", "--format", r"%p %k\n")) != sorted(chosen)
 
 
 def test_settings_that_only_javas_clients_accept_together_do_no_harm(
@@ -72,6 +92,13 @@ def test_settings_that_only_javas_clients_accept_together_do_no_harm(
     done = run("produce", "orders", "--config", str(file), stdin=b"one")
     assert done.exit_code == 0, done.stderr
     assert lines(run, "orders", "--config", str(file)) == ["one"]
+    for setting in (
+        *("message.send.max.retries=0", "retries=0", "request.required.acks=0"),
+        *("max.in.flight=6", "queuing.strategy=lifo"),
+    ):
+        file.write_text(setting)
+        done = run("produce", "others", "--config", str(file), stdin=b"one")
+        assert done.exit_code == 0, (setting, done.stderr)
     # No administrator's client refuses these, but a consumer does.
     file.write_text("fetch.max.bytes=2000000\nmax.request.size=3000000\n")
     done = run("consume", "orders", "--config", str(file))
@@ -242,6 +269,7 @@ def test_reading_ends_where_the_topic_ended_when_it_began(broker: Broker) -> Non
         (["--until", "1h"], [0, 1, 2, 3, 4]),
         (["--last", "2"], [3, 4]),
         (["--last", "99"], [0, 1, 2, 3, 4]),
+        (["--last", str(1 << 63)], [0, 1, 2, 3, 4]),
         (["--last", "0"], []),
         (["--max", "2"], [0, 1]),
         (["--from", "1970-01-01T00:00:02"], [2, 3, 4]),
@@ -345,6 +373,31 @@ def test_what_comes_before_a_bad_line_is_sent(run: Run, broker: Broker) -> None:
     assert [record.value for record in broker.records("orders")] == [b"1"]
 
 
+@pytest.mark.parametrize("name", ["partition", "timestamp_ms"])
+def test_what_comes_before_a_number_that_is_too_large_is_sent(
+    run: Run, broker: Broker, name: str
+) -> None:
+    lines = f'{{"value":"1"}}\n{{"value":"2","{name}":{1 << 63}}}\n'.encode()
+    done = run("produce", "orders", "--json", "--keep-partitions", stdin=lines)
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, line.startswith("odradek: line 2 of standard input: ")) == (1, True)
+    assert [record.value for record in broker.records("orders")] == [b"1"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "produce orders -p 2147483648",
+        "produce orders -H \udcff=1",
+        "produce orders -H a=\udcff",
+        "topics create orders -p 2147483648",
+        "topics alter orders -p 2147483648",
+    ],
+)
+def test_an_option_that_cannot_be_sent_is_refused(run: Run, words: str) -> None:
+    assert run(*words.split(), stdin=b"").exit_code == 2
+
+
 def test_following_shows_records_as_they_come(broker: Broker) -> None:
     broker.create_topic("orders")
     words = [COMMAND, "consume", "orders", "--follow", "--max=2", "-b", broker.bootstrap_servers]
@@ -396,6 +449,8 @@ def test_options_that_contradict_each_other_are_refused(run: Run, words: str) ->
         (["consume", "orders", "-p", "7"], b"", ["no partition 7"]),
         (["consume", "orders", "--format", "%q"], b"", ["%q", "%k"]),
         (["consume", "orders", "--format", "\\q"], b"", ["\\q"]),
+        (["consume", "orders", "--format", "%é"], b"", ["%é is no token"]),
+        (["consume", "orders", "--format", "\\é"], b"", ["\\é is no escape"]),
         (["produce", "orders", "-p", "7"], b"x", ["orders"]),
         (["produce", "orders", "-K", ":"], b"a:1\nb\n", ["line 2", "':'"]),
         (["produce", "orders", "--json"], b'{"value": 1}', ["line 1"]),

@@ -11,6 +11,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.tools.app import app
 from odradek.tools.client import admin
 from odradek.tools.client.failure import CommandError
@@ -43,6 +45,24 @@ def test_tables_show_what_json_says(run: Run, broker: Broker) -> None:
     assert lines[3] == "  retention.ms=1000"
 
 
+def test_a_partition_without_a_leader_does_not_hide_the_others(
+    run_on_cluster: Run, cluster: Broker
+) -> None:
+    cluster.create_topic("orders", 2)
+    for partition in (0, 1):
+        cluster.reassign("orders", partition, [partition + 1])
+        cluster.produce("orders", b"1", partition=partition)
+    cluster.node(2).kill()
+    cluster.notice_now()
+    lines = run_on_cluster("topics", "describe", "orders").stdout.splitlines()
+    assert lines[2].split() == ["0", "1", "[1]", "0", "1"]
+    number, leader, *_, first, end = lines[3].split()
+    assert (number, leader, first, end) == ("1", "-1", "-", "-")
+    assert json.loads(run_on_cluster("topics", "list", "--json").stdout) == [
+        {"topic": "orders", "partitions": 2, "offsets": 1}
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -65,13 +85,40 @@ def test_a_refusal_is_one_line_that_says_what_to_do(
     assert all(word in line for word in words), line
 
 
+def test_a_new_topic_has_as_many_replicas_as_the_broker_says(
+    run_on_cluster: Run, cluster: Broker
+) -> None:
+    assert run_on_cluster("topics", "create", "orders").exit_code == 0
+    assert len(cluster.partition("orders", 0).replicas) == 2
+
+
 def test_creating_a_topic_that_exists_can_be_allowed(run: Run, broker: Broker) -> None:
     broker.create_topic("taken")
     done = run("topics", "create", "taken", "new", "--if-not-exists")
     assert (done.exit_code, done.stdout) == (0, "created new\n")
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "nowhere.invalid:9092", "no-port"])
+def test_a_topic_that_appears_meanwhile_can_be_allowed(run: Run, broker: Broker) -> None:
+    broker.fail_next(ApiKey.CREATE_TOPICS, ErrorCode.TOPIC_ALREADY_EXISTS)
+    done = run("topics", "create", "orders", "--if-not-exists")
+    assert (done.exit_code, done.output) == (0, "")
+
+
+@pytest.mark.parametrize(("command", "done"), [("create", "created"), ("delete", "deleted")])
+def test_what_is_done_and_all_that_is_not_are_named(
+    run: Run, broker: Broker, command: str, done: str
+) -> None:
+    fits, *others = ("new", "taken", "bad/name") if command == "create" else ("taken", "x", "y")
+    broker.create_topic("taken")
+    result = run("topics", command, others[0], fits, others[1])
+    assert (result.exit_code, result.stdout) == (1, f"{done} {fits}\n")
+    (line,) = result.stderr.splitlines()
+    assert all(f"{command} topic {name}: " in line for name in others)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:{port}", "nowhere.invalid:9092", "no-port", "a..b:1"]
+)
 def test_a_broker_that_cannot_be_reached_is_named_at_once(address: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

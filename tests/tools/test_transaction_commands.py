@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from confluent_kafka import KafkaException, Producer
 
-from odradek.broker.testing import Broker
+from odradek.broker.testing import Broker, Fault
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest
@@ -108,6 +108,20 @@ def test_terminate_asks_again_until_the_producer_is_fenced(
     assert json.loads(run("transactions", "open", "--json").stdout) == []
 
 
+def test_only_a_coordinator_that_may_come_is_awaited(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    open_transaction(broker, "known")
+    broker.fail_next(ApiKey.FIND_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert run("transactions", "describe", "known").exit_code == 0
+    refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    broker.inject(Fault(api=ApiKey.FIND_COORDINATOR, error=refusal))
+    done = run("transactions", "describe", "known")
+    assert done.exit_code == 1
+    (line,) = done.stderr.splitlines()
+    assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in line
+    assert "--config FILE" in line
+
+
 def epoch_and_timeout(run: Run, name: str) -> tuple[int, int]:
     (described,) = json.loads(run("transactions", "describe", name, "--json").stdout)
     return described["producer_epoch"], described["timeout_ms"]
@@ -181,6 +195,21 @@ def test_an_id_that_expires_meanwhile_does_not_end_the_command(
     )
     (found,) = json.loads(run("transactions", "open", "--json").stdout)
     assert found["transactional_id"] == "known"
+
+
+def test_a_partition_without_an_answer_does_not_hide_the_others(run: Run, broker: Broker) -> None:
+    broker.create_topic("orders")
+    broker.create_topic("lost", 2)
+    open_transaction(broker, "known")
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    broker.inject(Fault(api=ApiKey.DESCRIBE_PRODUCERS, topic="lost", error=error, times=2))
+    done = run("transactions", "open", "--json")
+    (found,) = json.loads(done.stdout)
+    assert found["transactional_id"] == "known"
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert "lost-0" in line
+    assert line.endswith("NOT_LEADER_OR_FOLLOWER; 1 more failed")
 
 
 def test_a_transaction_of_a_newer_epoch_than_its_coordinator_has_is_hanging(

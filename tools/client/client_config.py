@@ -6,6 +6,7 @@ The file may be one of librdkafka's (`sasl.username=…`) or one of the Java too
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from odradek.config.properties import parse_properties
 from .failure import CommandError
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
+
+_PORT = re.compile(":[0-9]+")
 
 # Settings that have no effect on any command: positions and partitions are options of commands.
 _WITHOUT_EFFECT = {
@@ -39,9 +42,15 @@ def client_settings(
         except ConfigError as error:
             raise CommandError(f"{file}: {error}") from None
     settings = {"bootstrap.servers": default, **_translated(given, file)}
-    if bootstrap is not None:
-        settings["bootstrap.servers"] = bootstrap
+    servers = settings["bootstrap.servers"] if bootstrap is None else bootstrap
+    settings["bootstrap.servers"] = ",".join(map(_address, servers.split(",")))
     return settings
+
+
+def _address(text: str) -> str:
+    """HOST:PORT. Java's clients also take a protocol before it, and a port alone (`:9092`)."""
+    address = text.strip().rpartition("://")[2]
+    return f"localhost{address}" if _PORT.fullmatch(address) else address
 
 
 def _translated(given: Mapping[str, str], file: Path | None) -> dict[str, str]:

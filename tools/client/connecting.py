@@ -67,7 +67,7 @@ def _listening_server(servers: str) -> tuple[str, int]:
     for server in parse_servers(servers):
         try:
             socket.create_connection((server.host, server.port), CONNECT_S).close()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             failures.append(connection_failure(server.text, error))
         else:
             return server.host, server.port

@@ -19,6 +19,9 @@ ADVICE = {
     "GROUP_ID_NOT_FOUND": "`odradek groups list` shows the groups",
     "TOPIC_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
     "GROUP_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
+        "give --config FILE with the credentials of another user"
+    ),
     "CLUSTER_AUTHORIZATION_FAILED": "give --config FILE with the credentials of another user",
     "SECURITY_DISABLED": "set authorizer.class.name in the broker's server.properties",
     "DELEGATION_TOKEN_AUTH_DISABLED": (

@@ -17,11 +17,12 @@ Names = Annotated[list[str], typer.Argument(metavar="GROUP...")]
 def list_(
     *, as_json: AsJson = False, bootstrap: Bootstrap = None, config: ConfigFile = None
 ) -> None:
-    """List the groups."""
+    """List the groups of all kinds."""
     with reported():
-        from .groups import GroupCommands
+        from .group_list import GroupList
 
-        GroupCommands(bootstrap, config).show_all(as_json=as_json)
+        with GroupList(bootstrap, config) as groups:
+            groups.show(as_json=as_json)
 
 
 @app.command()

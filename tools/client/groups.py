@@ -1,4 +1,4 @@
-"""`odradek groups`: list and describe groups with their lag, set their offsets, delete them."""
+"""`odradek groups`: describe groups with their lag, set their offsets, delete them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import typer
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription, OffsetSpec
 
-from odradek.tools.tables import counted, print_json, show_rows, show_table
+from odradek.tools.tables import counted, print_json, show_table
 
-from .admin import cluster, connect, partition_offsets, result, results
-from .failure import CommandError
+from .admin import cluster, connect, known_offsets, partition_offsets, report_each, result, results
+from .failure import CommandError, kafka_failure
 from .positions import Offsets, Partition, resolve_position
 
 CLEAR_SCREEN = "\x1b[2J\x1b[H"
@@ -25,12 +25,15 @@ _SHIFT = re.compile("[+-][0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLag:
-    """What a group has committed in a partition, and what is left; None: nothing is committed."""
+    """What a group has committed in a partition, and what is left.
+
+    None: nothing is committed, or the partition does not answer.
+    """
 
     topic: str
     partition: int
     committed: int | None
-    end_offset: int
+    end_offset: int | None
     lag: int | None
     member: str
     host: str
@@ -51,16 +54,6 @@ class GroupCommands:
 
     def __init__(self, bootstrap: str | None, file: Path | None) -> None:
         self._admin = connect(bootstrap, file)
-
-    def show_all(self, *, as_json: bool) -> None:
-        """Print the groups with their type and state."""
-        found = result("list groups", self._admin.list_consumer_groups())
-        rows = sorted(
-            (group.group_id, group.type.name.lower(), group.state.name.lower())
-            for group in found.valid
-        )
-        header = ("group", "type", "state")
-        show_rows(counted(len(rows), "group"), header, rows, as_json=as_json, texts=3)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the members of groups, what they have committed, and their lag."""
@@ -118,7 +111,12 @@ class GroupCommands:
         if execute:
             wanted = [TopicPartition(each.topic, each.partition, each.after) for each in changes]
             request = ConsumerGroupTopicPartitions(name, wanted)
-            results("set offsets of group", self._admin.alter_consumer_group_offsets([request]))
+            done = results(
+                "set offsets of group", self._admin.alter_consumer_group_offsets([request])
+            )
+            for each in done[name].topic_partitions or []:
+                if each.error is not None:
+                    raise kafka_failure(f"set offset of {each.topic}-{each.partition}", each.error)
         if as_json:
             print_json([asdict(change) for change in changes])
             return
@@ -131,9 +129,7 @@ class GroupCommands:
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete groups without members, with their offsets."""
-        results("delete group", self._admin.delete_consumer_groups(list(names)))
-        for name in names:
-            typer.echo(f"deleted {name}")
+        report_each("delete group", "deleted", self._admin.delete_consumer_groups(list(names)))
 
     # -- what the broker knows --------------------------------------------------------------------
 
@@ -161,17 +157,17 @@ class GroupCommands:
             for each in member.assignment.topic_partitions
         }
         keys = sorted({*committed, *owners})
-        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
+        ends = known_offsets(self._admin, keys, OffsetSpec.latest())
         lags = []
         for key in keys:
-            offset, member = committed.get(key), owners.get(key)
+            offset, end, member = committed.get(key), ends[key], owners.get(key)
             lags.append(
                 PartitionLag(
                     topic=key[0],
                     partition=key[1],
                     committed=offset,
-                    end_offset=ends[key],
-                    lag=None if offset is None else max(ends[key] - offset, 0),
+                    end_offset=end,
+                    lag=None if offset is None or end is None else max(end - offset, 0),
                     member=member.member_id if member else "",
                     host=member.host if member else "",
                 )

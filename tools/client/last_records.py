@@ -31,7 +31,7 @@ class _Search:
     def begin(self, size: int) -> None:
         """Choose the next window."""
         self.window_start = max(self.first, self.counted_from - size)
-        self.offsets = deque(maxlen=self.missing)
+        self.offsets = deque(maxlen=min(self.missing, self.counted_from - self.window_start))
 
     def end(self) -> int | None:
         """Count the records of the window; the result, if it is found."""

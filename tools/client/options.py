@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+LARGEST_INT32 = (1 << 31) - 1
+
 Bootstrap = Annotated[
     str | None,
     typer.Option(

@@ -21,15 +21,27 @@ from .admin import result
 from .client_config import client_settings
 from .connecting import connected, refusal_of_settings
 from .failure import CommandError, kafka_failure
+from .options import LARGEST_INT32
 from .record_json import ParsedRecord
 
 Headers = list[tuple[str, str | bytes | None]]
 
 ANY_PARTITION = -1
+LAST_TIMESTAMP_MS = (1 << 63) - 1
 SET_BY_LIBRDKAFKA = 0  # it stamps the time
 REPORT_EVERY = 10_000
 WAIT_S = 0.1  # how often control-C is checked while waiting
 MAX_BATCH_BYTES = 1_000_000  # librdkafka's default
+
+
+# Each setting and its alias in librdkafka, with the values beside which a producer is idempotent.
+_NEEDED_FOR_IDEMPOTENCE = {
+    **dict.fromkeys(("acks", "request.required.acks"), ("all", "-1")),
+    **dict.fromkeys(
+        ("max.in.flight.requests.per.connection", "max.in.flight"), ("5", "4", "3", "2", "1")
+    ),
+    "queuing.strategy": ("fifo",),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,9 +135,9 @@ def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> Ne
     partition = options.partition
     if partition is None and options.keep_partitions:
         partition = record.partition
-    if partition is not None and partition < 0:
+    if partition is not None and not 0 <= partition <= LARGEST_INT32:
         raise ValueError(f"there is no partition {partition}")
-    if record.timestamp_ms is not None and record.timestamp_ms <= 0:
+    if record.timestamp_ms is not None and not 0 < record.timestamp_ms <= LAST_TIMESTAMP_MS:
         raise ValueError(f"the timestamp {record.timestamp_ms} cannot be sent by librdkafka")
     return NewRecord(
         number,
@@ -152,6 +164,7 @@ class _Sender:
             "enable.idempotence": _may_be_idempotent(settings),
             "linger.ms": 5,
             "batch.size": batch_bytes,
+            "partitioner": "murmur2_random",  # the partitions that Java's producers choose
         }
         with refusal_of_settings():
             self._producer = Producer({**defaults, **settings, "log_level": 0})
@@ -234,8 +247,6 @@ def _max_batch_bytes(admin: AdminClient, topic: str) -> int:
 
 def _may_be_idempotent(settings: Mapping[str, str]) -> bool:
     """Whether no setting rules idempotence out. As in Java: ProducerConfig."""
-    return (
-        settings.get("acks", settings.get("request.required.acks", "all")) in ("all", "-1")
-        and settings.get("retries") != "0"
-        and settings.get("max.in.flight.requests.per.connection", "5") in ("1", "2", "3", "4", "5")
-    )
+    return all(
+        settings.get(name, good[0]) in good for name, good in _NEEDED_FOR_IDEMPOTENCE.items()
+    ) and not any(settings.get(name) == "0" for name in ("retries", "message.send.max.retries"))

@@ -6,7 +6,7 @@ import typer
 
 from .failure import reported
 from .moments import TIME_HELP
-from .options import Bootstrap, ConfigFile, refuse_together
+from .options import LARGEST_INT32, Bootstrap, ConfigFile, refuse_together
 
 DEFAULT_FORMAT = r"%s\n"
 
@@ -30,7 +30,8 @@ def produce(  # noqa: PLR0913 - one parameter per option
         typer.Option("--header", "-H", metavar="NAME=VALUE", help="May be given several times."),
     ] = None,
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="\\[default: by the key]")
+        int | None,
+        typer.Option("--partition", "-p", min=0, max=LARGEST_INT32, help="\\[default: by the key]"),
     ] = None,
     null: Annotated[
         bool, typer.Option("--null", "-Z", help="An empty value is null, which deletes a key.")
@@ -70,7 +71,11 @@ def produce(  # noqa: PLR0913 - one parameter per option
         name, equals, value = header.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{header} is not NAME=VALUE", param_hint="--header")
-        parsed.append((name, value.encode()))
+        try:
+            name.encode()  # confluent-kafka would end the process
+            parsed.append((name, value.encode()))
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{header!r} is not UTF-8", param_hint="--header") from None
     with reported():
         from .producing import ProduceOptions
         from .producing import produce as send

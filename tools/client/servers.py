@@ -39,6 +39,8 @@ def unreachable(failures: list[str]) -> CommandError:
     )
 
 
-def connection_failure(server: str, error: OSError) -> str:
-    """What is wrong with an address that accepts no connection."""
+def connection_failure(server: str, error: OSError | UnicodeError) -> str:
+    """What is wrong with an address that accepts no connection. UnicodeError: it is no name."""
+    if isinstance(error, UnicodeError):
+        return f"{server}: that is no name of a host"
     return f"{server}: {error.strerror or error}"

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile, Settings, pairs
+from .options import LARGEST_INT32, AsJson, Bootstrap, ConfigFile, Settings, pairs
 
 app = typer.Typer(help="List, create, describe, alter and delete topics.", no_args_is_help=True)
 
@@ -33,7 +33,13 @@ def create(
     topics: Names,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="\\[default: the broker's num.partitions]"),
+        typer.Option(
+            "--partitions",
+            "-p",
+            min=1,
+            max=LARGEST_INT32,
+            help="\\[default: the broker's num.partitions]",
+        ),
     ] = None,
     settings: Settings = None,
     if_not_exists: Annotated[
@@ -71,7 +77,10 @@ def alter(
     *,
     topic: Annotated[str, typer.Argument(metavar="TOPIC")],
     partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, help="The new number of partitions.")
+        int | None,
+        typer.Option(
+            "--partitions", "-p", min=1, max=LARGEST_INT32, help="The new number of partitions."
+        ),
     ] = None,
     settings: Settings = None,
     unset: Annotated[

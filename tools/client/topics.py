@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import typer
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
@@ -19,7 +20,7 @@ from confluent_kafka.admin import (
 
 from odradek.tools.tables import counted, print_json, show_rows, show_table
 
-from .admin import cluster, connect, partition_offsets, result, results
+from .admin import cluster, connect, known_offsets, report_each, result, results
 from .failure import CommandError
 
 BROKER_DEFAULT = -1
@@ -27,13 +28,20 @@ BROKER_DEFAULT = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """A partition: its leader, and the offsets that it has."""
+    """A partition: its leader, and the offsets that it has; None: it does not answer."""
 
     partition: int
     leader: int
     isr: list[int]
-    first_offset: int
-    end_offset: int
+    first_offset: int | None
+    end_offset: int | None
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets it has; 0 if it does not answer."""
+        if self.first_offset is None or self.end_offset is None:
+            return 0
+        return self.end_offset - self.first_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,7 @@ class TopicCommands:
             name for name in cluster(self._admin).topics if not name.startswith("__") or internal
         )
         rows = [
-            (name, len(partitions), sum(each.end_offset - each.first_offset for each in partitions))
+            (name, len(partitions), sum(each.offsets for each in partitions))
             for name, partitions in self._partitions(sorted(names)).items()
         ]
         header = ("topic", "partitions", "offsets")
@@ -73,13 +81,9 @@ class TopicCommands:
     ) -> None:
         """Create topics."""
         count = BROKER_DEFAULT if partitions is None else partitions
-        existing = cluster(self._admin).topics if if_not_exists else {}
-        missing = [name for name in names if name not in existing]
-        if missing:
-            new = [NewTopic(name, count, 1, config=dict(configs)) for name in missing]
-            results("create topic", self._admin.create_topics(new))
-        for name in missing:
-            typer.echo(f"created {name}")
+        new = [NewTopic(name, count, BROKER_DEFAULT, config=dict(configs)) for name in names]
+        harmless = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
+        report_each("create topic", "created", self._admin.create_topics(new), harmless)
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the partitions of topics, and the settings that are not the broker's."""
@@ -93,7 +97,10 @@ class TopicCommands:
             return
         header = ("partition", "leader", "isr", "first offset", "end offset")
         for topic in topics:
-            rows = [[str(cell) for cell in asdict(each).values()] for each in topic.partitions]
+            rows = [
+                ["-" if cell is None else str(cell) for cell in asdict(each).values()]
+                for each in topic.partitions
+            ]
             show_table(topic.topic, header, rows)
             for name, value in topic.settings.items():
                 typer.echo(f"  {name}={value}")
@@ -125,9 +132,7 @@ class TopicCommands:
 
     def delete(self, names: Sequence[str]) -> None:
         """Delete topics with all their records."""
-        results("delete topic", self._admin.delete_topics(list(names)))
-        for name in names:
-            typer.echo(f"deleted {name}")
+        report_each("delete topic", "deleted", self._admin.delete_topics(list(names)))
 
     def _partitions(self, names: Iterable[str]) -> dict[str, list[PartitionState]]:
         """The partitions of topics, by name. Raises CommandError for one that does not exist."""
@@ -136,8 +141,8 @@ class TopicCommands:
             if name not in known:
                 raise CommandError(f"there is no topic {name}; `odradek topics list` shows them")
         keys = [(name, index) for name in names for index in known[name].partitions]
-        starts = partition_offsets(self._admin, keys, OffsetSpec.earliest())
-        ends = partition_offsets(self._admin, keys, OffsetSpec.latest())
+        starts = known_offsets(self._admin, keys, OffsetSpec.earliest())
+        ends = known_offsets(self._admin, keys, OffsetSpec.latest())
         return {
             name: [
                 PartitionState(

@@ -105,29 +105,22 @@ class TransactionCommands(ClusterCommands):
     def show_open(self, topics: Sequence[str], *, only_hanging: bool, as_json: bool) -> None:
         """Print the transactions that are open in partitions.
 
-        `only_hanging`: only those that no coordinator will end.
+        `only_hanging`: only those that no coordinator will end. Raises CommandError after that if a
+        partition does not answer.
         """
+        failures: list[CommandError] = []
         found = [
-            each for each in self._open(topics) if not only_hanging or each.transactional_id is None
+            each
+            for each in self._open(topics, failures)
+            if not only_hanging or each.transactional_id is None
         ]
         if as_json:
             print_json([asdict(each) for each in found])
-            return
-        header = ("topic", "transactional id", "state", "partition", "start offset", "idle in s")
-        now_ms = time.time() * 1000
-        rows = [
-            (
-                each.topic,
-                each.transactional_id or "-",
-                each.state,
-                str(each.partition),
-                str(each.start_offset),
-                f"{(now_ms - each.last_write_ms) / 1000:.0f}",
-            )
-            for each in found
-        ]
-        kind = "hanging" if only_hanging else "open"
-        show_table(counted(len(rows), f"{kind} transaction"), header, rows, texts=3)
+        else:
+            _show(found, "hanging" if only_hanging else "open")
+        if failures:
+            more = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
+            raise CommandError(f"{failures[0]}{more}")
 
     def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
         """Abort a hanging transaction: write its marker to a partition.
@@ -224,8 +217,10 @@ class TransactionCommands(ClusterCommands):
             if each.current_txn_start_offset != NO_TRANSACTION
         ]
 
-    def _open(self, topics: Sequence[str]) -> Iterator[OpenTransaction]:
-        """The open transactions of topics, or of all.
+    def _open(
+        self, topics: Sequence[str], failures: list[CommandError]
+    ) -> Iterator[OpenTransaction]:
+        """The open transactions of topics, or of all; `failures` of partitions are added.
 
         A coordinator knows a transaction before a partition has it, and until its marker is there.
         So the coordinators are asked after the partitions. What none of them knows has ended
@@ -234,7 +229,7 @@ class TransactionCommands(ClusterCommands):
         in_partitions = [
             (topic, partition, producer)
             for topic, partition in self._partitions(topics)
-            for producer in self._open_producers(topic, partition)
+            for producer in self._known_producers(topic, partition, failures)
         ]
         owners = self._owners({producer.producer_id for _, _, producer in in_partitions})
         for topic, partition, producer in in_partitions:
@@ -242,7 +237,10 @@ class TransactionCommands(ClusterCommands):
             # As `odradek verify` decides: a coordinator with an older epoch will not end it.
             if owner is not None and owner.producer_epoch < producer.producer_epoch:
                 owner = None
-            if owner is None and not self._is_still_open(topic, partition, producer):
+            if owner is None and not any(
+                _is_same(each, producer)
+                for each in self._known_producers(topic, partition, failures)
+            ):
                 continue
             yield OpenTransaction(
                 topic=topic,
@@ -277,14 +275,39 @@ class TransactionCommands(ClusterCommands):
             for partition in topic.partitions
         }
 
-    def _is_still_open(
-        self, topic: str, partition: int, producer: DescribeProducersProducerState
-    ) -> bool:
-        return any(
-            each.producer_id == producer.producer_id
-            and each.current_txn_start_offset == producer.current_txn_start_offset
-            for each in self._open_producers(topic, partition)
+    def _known_producers(
+        self, topic: str, partition: int, failures: list[CommandError]
+    ) -> list[DescribeProducersProducerState]:
+        """As `_open_producers`; none if the partition does not answer."""
+        try:
+            return self._open_producers(topic, partition)
+        except CommandError as error:
+            failures.append(error)
+            return []
+
+
+def _is_same(one: DescribeProducersProducerState, other: DescribeProducersProducerState) -> bool:
+    return (one.producer_id, one.current_txn_start_offset) == (
+        other.producer_id,
+        other.current_txn_start_offset,
+    )
+
+
+def _show(found: Sequence[OpenTransaction], kind: str) -> None:
+    header = ("topic", "transactional id", "state", "partition", "start offset", "idle in s")
+    now_ms = time.time() * 1000
+    rows = [
+        (
+            each.topic,
+            each.transactional_id or "-",
+            each.state,
+            str(each.partition),
+            str(each.start_offset),
+            f"{(now_ms - each.last_write_ms) / 1000:.0f}",
         )
+        for each in found
+    ]
+    show_table(counted(len(rows), f"{kind} transaction"), header, rows, texts=3)
 
 
 def _as_json(described: DescribeTransactionsTransaction) -> dict[str, object]:

@@ -52,6 +52,11 @@ CLIENT_ID = "odradek"
 API_VERSIONS_VERSION = 3
 SOFTWARE = "odradek"
 TRANSACTION = 1
+# Its topic may be being created or read. Kafka: CoordinatorStrategy.
+_WITHOUT_COORDINATOR = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
 
 
 class WireConnection:
@@ -66,7 +71,7 @@ class WireConnection:
         context = client_context(settings) if uses_tls(settings) else None
         try:
             self._socket = socket.create_connection((host, port), TIMEOUT_S)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise unreachable([connection_failure(self.address, error)]) from None
         try:
             self._begin(context, host, port)
@@ -248,12 +253,11 @@ class WireCluster:
         deadline = time.monotonic() + TIMEOUT_S
         while True:
             found = self.bootstrap.ask(request, FindCoordinatorResponse, 4).coordinators[0]
-            if not found.error_code:
+            if found.error_code not in _WITHOUT_COORDINATOR or time.monotonic() > deadline:
                 break
-            if time.monotonic() > deadline:  # until then its topic may be being created
-                code = ErrorCode(found.error_code)
-                raise CommandError(f"{transactional_id} has no coordinator now: {code.name}")
             time.sleep(0.1)
+        what = f"the coordinator of {transactional_id} cannot be found"
+        check_answer(what, found.error_code, found.error_message)
         return self._connect(found.node_id, found.host, found.port)
 
     def _connect(self, node_id: int, host: str, port: int) -> WireConnection:

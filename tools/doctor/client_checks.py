@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsRequest,
@@ -66,6 +67,8 @@ def _check_reached(host: str, port: int, advice: str) -> Finding:
     """Whether the name has an address, and something listens there."""
     try:
         addresses = sorted({str(each[4][0]) for each in socket.getaddrinfo(host, port)})
+    except UnicodeError:
+        return problem(f"{host} is no name of a host", advice)
     except OSError as error:
         return problem(f"the name {host} has no address here: {error.strerror}", advice)
     try:
@@ -103,14 +106,15 @@ def _check_versions(cluster: WireCluster) -> Iterator[Finding]:
     levels = {each.name: each.max_version_level for each in answer.finalized_features}
     known = ", ".join(f"{name} {levels[name]}" for name in _FEATURES if name in levels)
     yield ok(f"{len(answer.api_keys)} APIs are served" + (f"; {known}" if known else ""))
-    for name, what in (
-        ("group.version", "consumers with group.protocol=consumer are refused"),
-        ("streams.version", "Kafka Streams with group.protocol=streams is refused"),
-        ("transaction.version", "transactions are those of version 1"),
+    for name, wanted, what in (
+        ("group.version", 1, "consumers with group.protocol=consumer are refused"),
+        ("streams.version", 1, "Kafka Streams with group.protocol=streams is refused"),
+        ("transaction.version", 2, "transactions have no epochs of their own (KIP-890)"),
     ):
-        if levels and not levels.get(name):
-            advice = f"kafka-features.sh upgrade --feature {name}=1, once all clients can do it"
-            yield warning(f"{name} is 0: {what}", advice)
+        level = levels.get(name, 0)
+        if levels and level < wanted:
+            advice = f"kafka-features.sh upgrade --feature {name}={wanted}, once all clients can"
+            yield warning(f"{name} is {level}: {what}", advice)
 
 
 def _check_advertised(cluster: WireCluster) -> Iterator[Finding]:
@@ -129,7 +133,12 @@ def _check_advertised(cluster: WireCluster) -> Iterator[Finding]:
 
 
 def _check_clock(cluster: WireCluster) -> Iterator[Finding]:
-    """Compare the clocks: the leader of the metadata quorum says what time it is."""
+    """Compare the clocks: the leader of the metadata quorum says what time it is.
+
+    Apache Kafka with ZooKeeper has none.
+    """
+    if ApiKey.DESCRIBE_QUORUM not in cluster.bootstrap.versions:
+        return
     request = DescribeQuorumRequest(
         topics=[
             DescribeQuorumRequestTopicData(

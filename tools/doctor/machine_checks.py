@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from odradek.broker.network.listeners import ListenError, bind_listeners
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.listeners import Listener
 from odradek.config.loading import load_config
 from odradek.storage.filenames import LOCK
 from odradek.storage.files import Files
@@ -38,11 +41,23 @@ def check_machine(file: Path) -> Iterator[Finding]:
         yield warning(text, "correct the file")
     config = loaded.config
     is_running = any(_is_locked(path) for path in config.data_directories)
-    yield from _check_ports(config, is_running=is_running)
+    for listener in config.open_listeners:
+        yield _check_port(listener, is_running=is_running)
     for path in config.data_directories:
-        yield from _check_disk(path, config)
-    yield _check_file_limit(config)
-    yield _check_clock(config)
+        yield _checked(partial(_check_disk, path, config))
+    yield _checked(partial(_check_file_limit, config))
+    yield _checked(partial(_check_clock, config))
+
+
+def _checked(check: Callable[[], Finding]) -> Finding:
+    """The result of a check, which is a problem if the machine fails it by an error."""
+    try:
+        return check()
+    except OSError as error:
+        return problem(
+            f"{error.filename or 'a log directory'}: {error.strerror}",
+            "check the path in log.dirs, its permissions and its disk",
+        )
 
 
 def client_address(file: Path) -> str | None:
@@ -59,37 +74,32 @@ def client_address(file: Path) -> str | None:
 
 
 def _is_locked(path: Path) -> bool:
-    return Files().is_locked(path / LOCK)
+    try:
+        return Files().is_locked(path / LOCK)
+    except OSError:
+        return False  # the checks of the directory say why
 
 
-def _check_ports(config: BrokerConfig, *, is_running: bool) -> Iterator[Finding]:
-    for listener in config.open_listeners:
-        where = f"{listener.host or '*'}:{listener.port}"
-        taken = listener.port and _is_taken(listener.host, listener.port)
-        if not taken:
-            yield ok(f"port {where} is free")
-        elif is_running:
-            yield ok(f"port {where} is in use, and so are the log directories: the broker runs")
-        else:
-            holder = _holder_of(listener.port)
-            yield problem(
-                f"port {where} is taken by {holder or 'another program'}",
-                "end that program, or choose another port in listeners",
+def _check_port(listener: Listener, *, is_running: bool) -> Finding:
+    """Whether the broker could bind it, tried as the broker does."""
+    where = f"port {listener.host or '*'}:{listener.port}"
+    try:
+        (bound,) = bind_listeners([listener])
+    except ListenError as error:
+        if getattr(error.__cause__, "errno", None) != errno.EADDRINUSE:
+            return problem(
+                str(error),
+                "name an address of this machine, and a port that this user may use, in listeners",
             )
-
-
-def _is_taken(host: str | None, port: int) -> bool:
-    for family, _, _, _, address in socket.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    ):
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                if error.errno == errno.EADDRINUSE:
-                    return True
-    return False
+        if is_running:
+            return ok(f"{where} is in use, and so are the log directories: the broker runs")
+        holder = _holder_of(listener.port)
+        return problem(
+            f"{where} is taken by {holder or 'another program'}",
+            "end that program, or choose another port in listeners",
+        )
+    bound.close()
+    return ok(f"{where} is free")
 
 
 def _holder_of(port: int) -> str | None:
@@ -106,7 +116,9 @@ def _holder_of(port: int) -> str | None:
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if any(_target(each) in inodes for each in (process / "fd").iterdir()):
-                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                command = (
+                    (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
                 return f"process {process.name} ({command.strip()[:80]})"
         except OSError:
             continue  # it has ended, or is another user's
@@ -120,22 +132,22 @@ def _target(link: Path) -> str:
         return ""  # it was closed meanwhile
 
 
-def _check_disk(path: Path, config: BrokerConfig) -> Iterator[Finding]:
+def _check_disk(path: Path, config: BrokerConfig) -> Finding:
     existing = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     if not os.access(existing, os.W_OK):
-        yield problem(f"{existing} cannot be written by this user", "chown it, or run as its owner")
-        return
+        return problem(
+            f"{existing} cannot be written by this user", "chown it, or run as its owner"
+        )
     free, wanted = Files().free_bytes(existing), config.odradek_min_free_bytes
     if free < wanted:
-        yield problem(
+        return problem(
             f"{path} has {free >> 20} MiB free, less than the {wanted >> 20} MiB of"
             " odradek.min.free.bytes: records are refused",
             "make room, or move log.dirs to another disk",
         )
-    elif free < 4 * wanted:
-        yield warning(f"{path} has {free >> 20} MiB free", "make room before it is full")
-    else:
-        yield ok(f"{path} has {free / 2**30:.1f} GiB free")
+    if free < 4 * wanted:
+        return warning(f"{path} has {free >> 20} MiB free", "make room before it is full")
+    return ok(f"{path} has {free / 2**30:.1f} GiB free")
 
 
 def _check_file_limit(config: BrokerConfig) -> Finding:
@@ -162,10 +174,11 @@ def _check_clock(config: BrokerConfig) -> Finding:
     if now < OLDEST_SANE_S:
         date = time.strftime("%Y-%m-%d", time.gmtime(now))
         return problem(f"the clock says {date}", "set it, for example by NTP")
-    newest = max(
-        (each.stat().st_mtime for path in config.data_directories for each in path.glob("*/*.log")),
-        default=0.0,
-    )
+    newest = 0.0
+    for path in config.data_directories:
+        for file in path.glob("*/*.log"):
+            with suppress(FileNotFoundError):  # it was deleted meanwhile
+                newest = max(newest, file.stat().st_mtime)
     if newest > now + FUTURE_S:
         return problem(
             f"a log was written {newest - now:.0f} s after the present time: the clock is behind,"

@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from odradek.broker.startup.preflight import Preflight, RefusedToStartError
 from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
+from odradek.coordinator.metadata.features import METADATA_VERSION
 from odradek.coordinator.metadata.metadata_format import controller_endpoint, format_metadata
 from odradek.coordinator.metadata.quorum import QuorumMember
+from odradek.coordinator.metadata.scram_changes import FIRST_METADATA_VERSION
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.data_directory import DirectoryError
@@ -42,11 +45,20 @@ def run(
         overrides = [*overrides, f"odradek.cluster.id={cluster_id}"]
     try:
         users = [JournalRecord(parse_credential(text)) for text in credentials]
-        _format(file, overrides, users, chosen_levels(release_version, features))
+        levels = chosen_levels(release_version, features)
+        if users and levels[METADATA_VERSION] < FIRST_METADATA_VERSION:
+            raise FeatureLevelError("SCRAM users need metadata.version 3.5-IV2 or later")
+        _format(file, overrides, users, levels, ignore_formatted=ignore_formatted)
     except AlreadyFormattedError as error:
         sys.stderr.write(f"odradek: {error}\n")
         return 0 if ignore_formatted else 1
-    except (ConfigError, CredentialError, FeatureLevelError, DirectoryError) as error:
+    except (
+        ConfigError,
+        CredentialError,
+        FeatureLevelError,
+        DirectoryError,
+        RefusedToStartError,
+    ) as error:
         sys.stderr.write(f"odradek: {explain(str(error))}\n")
         return 1
     return 0
@@ -57,14 +69,25 @@ def _format(
     overrides: Sequence[str],
     users: Sequence[JournalRecord],
     levels: Mapping[str, int],
+    *,
+    ignore_formatted: bool,
 ) -> None:
+    formatted: set[Path] = set()
+
+    def inspect(directories: Mapping[Path, MetaProperties | None]) -> None:
+        formatted.update(path for path, found in directories.items() if found is not None)
+        if formatted and not (ignore_formatted and formatted < directories.keys()):
+            raise AlreadyFormattedError(f"{min(formatted)} is already formatted")
+        # No metadata log is made beside partitions that it does not know: a start refuses that.
+        Preflight(config, files).check(directories)
+
     config = load_config(file, overrides).config
     files = Files()
     manager = LogManager.open(
         config,
         files=files,
         timer_ms=lambda: time.monotonic_ns() // 1_000_000,
-        inspect=_refuse_formatted,
+        inspect=inspect,
     )
     try:
         path = config.metadata_directory.absolute()
@@ -78,15 +101,15 @@ def _format(
             directory_id=metadata_directory.directory_id,
             endpoint=controller_endpoint(config),
         )
-        format_metadata(files, path, member, time.time_ns() // 1_000_000, users, levels)
+        if path not in formatted:
+            format_metadata(files, path, member, time.time_ns() // 1_000_000, users, levels)
     finally:
         for directory in manager.directories:
+            if directory.had_clean_shutdown:  # its mark was removed when it was opened
+                directory.mark_clean(
+                    -1 if directory.broker_epoch is None else directory.broker_epoch
+                )
             directory.unlock()
     for directory in manager.directories:
-        sys.stdout.write(f"Formatted {directory.path} for the cluster {manager.cluster_id}\n")
-
-
-def _refuse_formatted(directories: Mapping[Path, MetaProperties | None]) -> None:
-    for path, properties in directories.items():
-        if properties is not None:
-            raise AlreadyFormattedError(f"{path} is already formatted")
+        if directory.path not in formatted:
+            sys.stdout.write(f"Formatted {directory.path} for the cluster {manager.cluster_id}\n")

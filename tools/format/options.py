@@ -59,7 +59,9 @@ def format_directories(
     ] = None,
     ignore_formatted: Annotated[
         bool,
-        typer.Option("--ignore-formatted", "-g", help="Do nothing if they are formatted already."),
+        typer.Option(
+            "--ignore-formatted", "-g", help="Leave directories that are formatted as they are."
+        ),
     ] = False,
 ) -> None:
     """Format the empty data directories of a broker, with its first SCRAM users.

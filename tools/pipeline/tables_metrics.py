@@ -116,7 +116,7 @@ def listening(address: tuple[str, int], metrics: TablesMetrics) -> Iterator[int]
         if socket.AF_INET not in families:
             Server.address_family = socket.AF_INET6
         server = Server(address, Handler)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter: no name of a host
         raise JobError(f"cannot listen at {address[0]}:{address[1]}: {error}") from error
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
