@@ -42,7 +42,7 @@ from tests.support.wire import ConnectionEndedError, WireClient
 
 CLOSED = "closed"
 LONGEST_TITLE = 600
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 100.0
 WAITS_AFTER_SECONDS = 0.7
 Versions = Mapping[int, VersionRange]
 Change = Callable[[Any], Any]

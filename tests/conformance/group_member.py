@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 ROOT = Path(__file__).parents[2]
 
 Partition = tuple[str, int]  # topic, partition

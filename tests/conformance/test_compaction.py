@@ -28,7 +28,7 @@ TOPIC_SETTINGS = {**HELD_BACK, "segment.bytes": "1048576"}
 BATCHES = 250
 KEYS = 700
 NOW_MS = time.time_ns() // 1_000_000
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 
 
 def batches() -> list[bytes]:

@@ -24,7 +24,7 @@ from tests.support import process_tree
 from tests.support.java_tools import java_tools_of, why_no_java
 from tests.support.kafka_jars import BROKER_VERSION
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 STOP_SECONDS = 300.0  # Java writes an archive of its classes while others keep the disk busy
 # The command as it was installed beside this Python.
 SERVE = (str(Path(sys.executable).with_name("odradek")), "serve")

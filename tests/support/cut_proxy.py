@@ -12,7 +12,7 @@ from typing import Self
 
 CHUNK = 1 << 16
 REFUSAL_SECONDS = 0.1  # a client may come again at once if it was accepted
-START_SECONDS = 10.0
+START_SECONDS = 100.0
 
 
 class CutProxy:

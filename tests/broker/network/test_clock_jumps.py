@@ -43,7 +43,7 @@ SECOND_MS, MINUTE_MS, HOUR_MS = 1000, 60_000, 3_600_000
 DELETE_DELAY_MS = MINUTE_MS
 IDLE_MS = 10 * MINUTE_MS
 MAX_WAIT_MS = 300
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "log.segment.delete.delay.ms": str(DELETE_DELAY_MS),

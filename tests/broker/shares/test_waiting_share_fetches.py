@@ -17,7 +17,7 @@ from odradek.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchR
 from tests.support.requests import build
 
 MINUTE_MS = 60_000
-LIMIT_SECONDS = 10
+LIMIT_SECONDS = 100
 
 
 class Led:

@@ -28,7 +28,7 @@ from odradek.protocol.messages.describe_client_quotas import (
 from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient
 
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 HOUR_MS = 3_600_000
 SEGMENT = {"segment.bytes": str(1 << 20)}
 

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from odradek.broker.testing import Broker, BrokerError
 from odradek.broker.testing import calls as calls_of_broker
 
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 EXIT_OK, EXIT_WRONG = 0, 1
 
 

@@ -26,7 +26,7 @@ from tests.support.java_tools import JavaTools
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 20.0
+LIMIT_S = 100.0
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.java
 
 CLUSTER_ID = "Y45AvnC3Rhqkz8Ak_NyCPA"
 FILES = Files()
-START_SECONDS = 60
+START_SECONDS = 180
 SECRET_KEY = "secret"
 DAY_MS = 86_400_000
 

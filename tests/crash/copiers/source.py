@@ -5,7 +5,7 @@ from confluent_kafka import Producer
 PARTITIONS = 3
 TRANSACTION = 50
 ABORTED = range(10**9, 2 * 10**9)  # numbers of records that must not be copied
-TIMEOUT_S = 20.0
+TIMEOUT_S = 100.0
 
 
 class Source:
