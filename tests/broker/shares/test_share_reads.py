@@ -216,6 +216,43 @@ def test_what_others_acquire_between_two_slices_is_not_acquired_again(
     assert acquired[1] == []
 
 
+def test_an_attempt_may_find_records_or_an_error(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    [log] = rig.logs
+    call = ShareFetchCall(GROUP, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 500, 500, False)
+    read = ShareRead(rig.shares, rig.files, call)
+    led = rig.shares.open(rig.key())
+    assert not read.may_find(led)
+    put(log, b"tea")
+    assert read.may_find(led)
+    rig.acquire("m")
+    assert not read.may_find(led)
+    rig.overrides["share.isolation.level"] = "read_committed"
+    batch = batch_of(b"coffee", producer=(7, 0, 0), is_transactional=True)
+    log.append(batch, now_ms=NOW_MS, transaction_verified=True)
+    assert not read.may_find(led), "the transaction is open"
+    rig.overrides["share.isolation.level"] = "read_uncommitted"
+    assert read.may_find(led)
+    log.increment_log_start_offset(log.high_watermark)
+    assert read.may_find(led), "the offset is out of range"
+    rig.acquire("m")
+    assert not read.may_find(led)
+    log.take_offline("a test")
+    assert read.may_find(led), "the log cannot be read"
+    rig.shares.topics_deleted([TOPIC_ID])
+    assert read.may_find(led), "it is closed"
+
+
+def test_an_attempt_finds_nothing_while_no_more_records_may_be_in_flight(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    call = ShareFetchCall(GROUP, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 500, 500, False)
+    led = rig.shares.open(rig.key())
+    put(rig.logs[0], *[b"tea"] * led.limits().max_in_flight)
+    rig.acquire("m")
+    put(rig.logs[0], b"coffee")
+    assert not ShareRead(rig.shares, rig.files, call).may_find(led)
+
+
 class Later:
     """Runs what is to run in slices when `finish` is called."""
 
