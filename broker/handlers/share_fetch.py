@@ -193,6 +193,7 @@ class Fetch:
         waiting = WaitingRead(
             read,
             broker.loop,
+            broker.turns.share_fetches,
             broker.clock.now,
             broker.fetching.cold_reads,
             self._request.max_wait_ms,

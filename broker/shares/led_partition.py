@@ -85,7 +85,7 @@ class LedPartition:
         self.key = key
         self.log = log
         self.leader_epoch = log.leader_epoch
-        self.waiting: set[Callable[[], None]] = set()
+        self.waiting: set[Callable[[LedPartition], None]] = set()
         self._states = states
         self._configs = configs
         try:
@@ -145,7 +145,7 @@ class LedPartition:
     def notify(self) -> None:
         """Wake the fetches that wait: records are available again."""
         for wake in tuple(self.waiting):
-            wake()
+            wake(self)
 
 
 def start_offset(log: PartitionLog, reset: str, now_ms: int) -> int:

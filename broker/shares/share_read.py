@@ -133,6 +133,20 @@ class ShareRead:
         answers.update(self._refused)
         return answers
 
+    def may_find(self, led: LedPartition) -> bool:
+        """Whether an attempt finds records of a share-partition, or an error. It is quick."""
+        try:
+            if self._shares.find(led.key) is not led:
+                return True
+        except ApiError:
+            return True
+        offset, log = led.partition.offset_to_fetch(led.limits()), led.log
+        if offset is None:
+            return False
+        committed = self._shares.configs.reads_committed(self.call.group_id)
+        end = log.last_stable_offset if committed else log.high_watermark
+        return not (log.is_online and end <= offset <= log.high_watermark)
+
     def _is_enough(self, reads: Sequence[_Read]) -> bool:
         size = 0
         for read in stepping(reads, self.step):

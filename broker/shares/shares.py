@@ -110,10 +110,11 @@ class Shares:
             log = self._find_log(key.topic_id, key.partition)
             now_ms = self._clock().wall_ms
             opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
+            letters = unfinished(opened.partition, opened.max_delivery_count, each_step)
             if key not in self._led and opened.is_as_stored:  # else something came in a step
                 break
         self._led[key] = opened
-        self._archiving.add(opened, unfinished(opened.partition, opened.max_delivery_count))
+        self._archiving.add(opened, letters)
         return opened
 
     def is_open(self, led: LedPartition) -> bool:
@@ -221,7 +222,8 @@ class Shares:
             return expire(led.partition, now.timer_ms, self._rules(led), each_step)
 
         self._store_and_apply(led, expired, step)
-        return next_lock_end_ms(led.partition) if self.is_open(led) else None
+        next_ms = next_lock_end_ms(led.partition, step)
+        return next_ms if self.is_open(led) else None
 
     def _run_in_slices(self, work: Callable[[Step], None]) -> None:
         async def in_slices(slices: Slices) -> None:

@@ -13,12 +13,14 @@ a thread or another process.
                    requests that are served in slices
     send_turns     connections with an answer that the socket takes, and   1 ms
                    that is sent from files (network/answer_sender)
+    share_fetches  ShareFetches that have waited, and that records have    1 ms
+                   woken (shares/waiting)
 
 A request with many entries is cut into slices (slices.py), which wait in large_turns one by one. A
 decision of the group coordinator that turns out to be long is cut in the same way (group_slices).
 Reading is limited by bytes: a connection that brought 512 KiB is not read for one turn.
 
-So a turn is at most the sum of these limits and one step of each: about 3 ms, and less than 1 ms
+So a turn is at most the sum of these limits and one step of each: about 4 ms, and less than 1 ms
 when nobody sends what is large.
 
 Reading order: turn_queue, group_turns, large_turns, slices (with full_collections, seen,

@@ -101,9 +101,7 @@ def _pass_missing(partition: SharePartition, fetch_offset: int, base_offset: int
         first = floor.first_offset
     stale = partition.batches.between(first, base_offset - 1)
     count = partition.archive(stale, fetch_offset, base_offset - 1, RecordState.AVAILABLE)
-    if count:
-        partition.complete_count += count
-        partition.may_have_available = True
+    partition.complete_count += count
     partition.pass_gap(fetch_offset, base_offset)
     partition.move_start()
 
@@ -164,6 +162,9 @@ class _Acquisition:
                 gap_start = batch.last_offset + 1
                 if self._left <= 0:
                     return
+            whole = batch.whole
+            if whole is not None and whole.state is not RecordState.AVAILABLE:
+                continue
             is_throttled = self._is_throttled(batch, last_offset)
             if is_throttled and self._result:
                 self._left = 0
@@ -176,8 +177,6 @@ class _Acquisition:
     def _acquire_batch(self, batch: Batch, last_offset: int, *, is_throttled: bool) -> int:
         """Acquire a batch in flight, or some of its records. Returns how many."""
         whole = batch.whole
-        if whole is not None and whole.state is not RecordState.AVAILABLE:
-            return 0
         exceeds_limit = self._call.has_record_limit and batch.record_count > self._left
         is_within = batch.is_within(self._base_offset, last_offset)
         if whole is None or not is_within or exceeds_limit or is_throttled:
@@ -257,7 +256,7 @@ class _Acquisition:
             end = min(last, first + self._left - 1)
             batch.separate(first, end).acquire(call.member_id, call.locked_until_ms)
             if end < last:
-                partition.may_have_available = True
+                partition.made_available(end + 1)
             return [Acquired(first, end, 1)]
         ranges = self._divided(first, last)
         for begin, end in ranges:

@@ -17,7 +17,7 @@ class Batches:
         return len(self._firsts)
 
     def __iter__(self) -> Iterator[Batch]:
-        return (self._by_first[first] for first in self._firsts)
+        return map(self._by_first.__getitem__, self._firsts)
 
     @property
     def first(self) -> Batch:

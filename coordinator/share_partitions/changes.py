@@ -91,6 +91,7 @@ class Changes:
         # By id, because runs with equal fields are different ones.
         self._settled: dict[int, tuple[InFlight, RecordState]] = {}
         self._changed: dict[int, Batch] = {}
+        self._available: list[int] = []
         self._renewed: list[tuple[InFlight, int]] = []
 
     def settle(
@@ -124,6 +125,8 @@ class Changes:
             self.dead_letters.append(DeadLetters(first, last, in_flight.delivery_count, cause))
         if state.is_terminal:
             self.complete_count += max(last - max(first, self._partition.start_offset) + 1, 0)
+        elif state is RecordState.AVAILABLE:
+            self._available.append(first)
 
     def renew(self, batch: Batch, first: int, last: int, until_ms: int) -> None:
         """Begin the lock of records again, as `settle`. It is not stored."""
@@ -151,8 +154,8 @@ class Changes:
             in_flight.locked_until_ms = until_ms
         for in_flight, state in self._settled.values():
             in_flight.settle(state)
-            if state is RecordState.AVAILABLE:
-                partition.may_have_available = True
+        for offset in self._available:
+            partition.made_available(offset)
         for batch in self._changed.values():
             batch.unite()
         partition.complete_count = self.complete_count
@@ -298,12 +301,15 @@ def expire(
     )
 
 
-def next_lock_end_ms(partition: SharePartition) -> int | None:
-    """When the next lock ends, in timer time; None if nothing is locked."""
+def next_lock_end_ms(partition: SharePartition, step: Step = no_step) -> int | None:
+    """When the next lock ends, in timer time; None if nothing is locked.
+
+    Locks that begin in a step may be left out.
+    """
     return min(
         (
             state.locked_until_ms
-            for batch in partition.batches
+            for batch in stepping(list(partition.batches), step)
             for _, _, state in batch.states()
             if state.locked_until_ms is not None
         ),

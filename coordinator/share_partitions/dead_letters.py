@@ -12,6 +12,8 @@ Kafka: SharePartition.initiateDLQAndArchive, maybeResumeDlqArchiving.
 from enum import StrEnum
 from typing import NamedTuple
 
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
+
 from .in_flight import RecordState
 from .share_partition import SharePartition
 
@@ -36,7 +38,9 @@ class DeadLetters(NamedTuple):
         return self.last_offset - self.first_offset + 1
 
 
-def unfinished(partition: SharePartition, max_delivery_count: int) -> list[DeadLetters]:
+def unfinished(
+    partition: SharePartition, max_delivery_count: int, step: Step = no_step
+) -> list[DeadLetters]:
     """The records that have not been archived yet. Why they were given up is not stored."""
     return [
         DeadLetters(
@@ -47,7 +51,7 @@ def unfinished(partition: SharePartition, max_delivery_count: int) -> list[DeadL
             if state.delivery_count >= max_delivery_count
             else Cause.REJECTED,
         )
-        for batch in partition.batches
+        for batch in stepping(list(partition.batches), step)
         for first, last, state in batch.states()
         if state.state is RecordState.ARCHIVING
     ]

@@ -9,6 +9,7 @@ Kafka: SharePartition. Its write lock and its transitions in progress are not ne
 changes is stored, and then applied, without an await in between.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -46,10 +47,9 @@ class SharePartition:
         self.batches = Batches()
         self.complete_count = 0
         """How many records from the start offset on are done."""
-        self.may_have_available = False
-        """Whether a record in flight may be available. If none is, the next to fetch is new."""
         self.version = 0
         """Grows when a decision begins, and with each change that is made without one."""
+        self._available: list[int] = []
         self._gap_start = NO_OFFSET
         self._gap_end = NO_OFFSET
         self._restore(state, step)
@@ -72,8 +72,9 @@ class SharePartition:
             self.batches.put(Batch(first, last, InFlight(record_state, stored.delivery_count)))
             if record_state.is_terminal:
                 self.complete_count += last - first + 1
+            elif record_state is RecordState.AVAILABLE:
+                self.made_available(first)
         if len(self.batches):
-            self.may_have_available = True
             self.end_offset = self.batches.last.last_offset
             if gap_start != NO_OFFSET:
                 self._gap_start, self._gap_end = gap_start, self.end_offset
@@ -100,26 +101,45 @@ class SharePartition:
     def next_fetch_offset(self) -> int:
         """The offset of the first record that can be acquired."""
         if self.is_caught_up:
-            self.may_have_available = False
+            self._available.clear()
             return self.end_offset
-        if self.may_have_available:
-            offset = self._first_available()
-            if offset is not None:
-                return offset
-            self.may_have_available = False
-        return self.end_offset + 1
+        found = self._first_available(), self._first_in_gap()
+        return min((each for each in found if each is not None), default=self.end_offset + 1)
+
+    # Thousands of batches may be in flight, so they are not searched for those that are available.
+    # `_available` has, for each available record, an offset of its batch that is not after it. Such
+    # an offset is added when records become available. It is moved up, or removed, by the search
+    # that no longer finds them there.
+
+    def made_available(self, offset: int) -> None:
+        """A record in flight has become available, and maybe others of its batch after it."""
+        index = bisect_left(self._available, offset)
+        if self._available[index : index + 1] != [offset]:
+            self._available.insert(index, offset)
 
     def _first_available(self) -> int | None:
-        gap_start = self._gap_start
-        for batch in self.batches:
-            if self.has_gaps:
-                if batch.first_offset > gap_start:
-                    return gap_start
-                gap_start = max(batch.last_offset + 1, gap_start)
-            for first, last, state in batch.states():
-                if state.state is RecordState.AVAILABLE and last >= self.start_offset:
-                    return max(first, self.start_offset)
+        """The first record in flight that is available."""
+        offsets = self._available
+        while offsets:
+            offset = max(offsets[0], self.start_offset)
+            batch = self.batches.floor(offset)
+            found = None if batch is None else batch.first_available(offset)
+            if found is not None:
+                offsets[: bisect_right(offsets, found)] = [found]
+                return found
+            searched = offset if batch is None else max(offset, batch.last_offset)
+            del offsets[: bisect_right(offsets, searched)]
         return None
+
+    def _first_in_gap(self) -> int | None:
+        """The first record of a gap. The gap window is moved up to it."""
+        if not self.has_gaps:
+            return None
+        offset = max(self._gap_start, self.start_offset)
+        while (batch := self.batches.floor(offset)) and batch.last_offset >= offset:
+            offset = batch.last_offset + 1
+        self._gap_start = offset
+        return offset if offset <= self.end_offset else None
 
     # -- gaps --------------------------------------------------------------------------------------
 
@@ -131,7 +151,7 @@ class SharePartition:
     def close_gap_before(self, offset: int) -> None:
         """Records before `offset` have been acquired."""
         if self.has_gaps and offset <= self._gap_end:
-            self._gap_start = offset
+            self._gap_start = max(self._gap_start, offset)
         else:
             self._gap_start = self._gap_end = NO_OFFSET
 
@@ -216,8 +236,7 @@ class SharePartition:
             if state.state.is_terminal
         )
         first, last = self.start_offset, log_start_offset - 1
-        if self.archive(self.batches, first, last, RecordState.AVAILABLE):
-            self.may_have_available = True
+        self.archive(self.batches, first, last, RecordState.AVAILABLE)
         self.start_offset = log_start_offset
         self.complete_count -= gone
         self.end_offset = max(self.end_offset, self.start_offset)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from odradek.protocol.errors import ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
 from tests.broker.shares.test_share_sessions import connection
+from tests.support.call_counts import counted_calls
 from tests.support.log_box import NOW_MS, batch_of, put
 from tests.support.share_rig import GROUP, ColdFiles, ShareRig
 from tests.support.share_states import TOPIC_ID
 
+LOCK_DURATION = "share.record.lock.duration.ms"
 BATCH_LENGTH = 8  # the position of a batch's length
 
 
@@ -213,6 +216,43 @@ def test_what_others_acquire_between_two_slices_is_not_acquired_again(
     assert acquired[1] == []
 
 
+def test_an_attempt_may_find_records_or_an_error(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    [log] = rig.logs
+    call = ShareFetchCall(GROUP, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 500, 500, False)
+    read = ShareRead(rig.shares, rig.files, call)
+    led = rig.shares.open(rig.key())
+    assert not read.may_find(led)
+    put(log, b"tea")
+    assert read.may_find(led)
+    rig.acquire("m")
+    assert not read.may_find(led)
+    rig.overrides["share.isolation.level"] = "read_committed"
+    batch = batch_of(b"coffee", producer=(7, 0, 0), is_transactional=True)
+    log.append(batch, now_ms=NOW_MS, transaction_verified=True)
+    assert not read.may_find(led), "the transaction is open"
+    rig.overrides["share.isolation.level"] = "read_uncommitted"
+    assert read.may_find(led)
+    log.increment_log_start_offset(log.high_watermark)
+    assert read.may_find(led), "the offset is out of range"
+    rig.acquire("m")
+    assert not read.may_find(led)
+    log.take_offline("a test")
+    assert read.may_find(led), "the log cannot be read"
+    rig.shares.topics_deleted([TOPIC_ID])
+    assert read.may_find(led), "it is closed"
+
+
+def test_an_attempt_finds_nothing_while_no_more_records_may_be_in_flight(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    call = ShareFetchCall(GROUP, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 500, 500, False)
+    led = rig.shares.open(rig.key())
+    put(rig.logs[0], *[b"tea"] * led.limits().max_in_flight)
+    rig.acquire("m")
+    put(rig.logs[0], b"coffee")
+    assert not ShareRead(rig.shares, rig.files, call).may_find(led)
+
+
 class Later:
     """Runs what is to run in slices when `finish` is called."""
 
@@ -247,6 +287,61 @@ def test_locks_of_many_records_end_in_slices(tmp_path: Path) -> None:
     assert many.next_fetch_offset() > 0
     later.finish()
     assert many.next_fetch_offset() == 0
+
+
+def test_the_next_lock_is_looked_for_in_slices(tmp_path: Path) -> None:
+    later = Later()
+    rig = ShareRig(tmp_path, partitions=1, slices=later)
+    count = 5 * MAX_IN_FLIGHT_AT_ONCE
+    for _ in range(count):
+        put(rig.logs[0], b"tea")
+    rig.overrides[LOCK_DURATION] = "15000"
+    rig.acquire("m", max_records=1)
+    rig.overrides[LOCK_DURATION] = "60000"
+    rig.acquire("m", max_records=count, batch_size=1)
+    rig.states.loop.advance(15_000)
+    steps = [0]
+    with counted_calls() as counted:
+        later.step = lambda: steps.append(counted.steps)  # type: ignore[method-assign]
+        later.finish()
+    assert max(end - begin for begin, end in pairwise([*steps, counted.steps])) < count
+    rig.states.loop.advance(45_000)
+    later.finish()
+    assert len(rig.acquire("n", max_records=count)) == count
+
+
+def test_a_share_partition_may_close_while_its_locks_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    steps = 0
+
+    def end_locks(root: Path, close_at: int) -> ShareRig:
+        nonlocal steps
+        later, steps = Later(), 0
+        rig = ShareRig(root, partitions=1, slices=later)
+        for _ in range(2):
+            put(rig.logs[0], *[b"tea"] * MAX_IN_FLIGHT_AT_ONCE)
+        rig.overrides[LOCK_DURATION] = "15000"
+        rig.acquire("m", max_records=1)
+        rig.overrides[LOCK_DURATION] = "60000"
+        rig.acquire("m")
+
+        def step() -> None:
+            nonlocal steps
+            steps += 1
+            if steps == close_at:
+                rig.shares.topics_deleted([TOPIC_ID])
+
+        later.step = step  # type: ignore[method-assign]
+        rig.states.loop.advance(15_000)
+        later.finish()
+        return rig
+
+    end_locks(tmp_path / "open", close_at=0)
+    closed = end_locks(tmp_path / "closed", close_at=steps)
+    closed.states.loop.advance(60_000)
+    assert not closed.shares.in_flight_count(closed.key())
+    assert not caplog.text  # no deadline fails
 
 
 def test_a_large_session_ends_before_its_member_opens_another(tmp_path: Path) -> None:

@@ -1,31 +1,12 @@
 """A thousand members in one group: what a request costs does not grow with the group."""
 
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from odradek.coordinator.classic_groups.group import ClassicState
+from tests.support.call_counts import steps_of
 from tests.support.groups import Groups
-
-
-def steps_of(action: Callable[[], Any]) -> int:
-    """How many calls and generator steps of Python an action takes: a measure without a clock."""
-    steps = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal steps
-        steps += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        action()
-    finally:
-        sys.setprofile(before)
-    return steps
 
 
 def a_joining_group(size: int) -> tuple[Groups, list[str]]:
