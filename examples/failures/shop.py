@@ -41,6 +41,9 @@ class Packing:
                 "group.id": "packing",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
+                # The search for a new coordinator waits behind a fetch on its connection, and a
+                # commit that is tried again meanwhile starts the search anew.
+                "fetch.wait.max.ms": 50,
                 "reconnect.backoff.max.ms": 200,
                 "log_level": 0,
             }
