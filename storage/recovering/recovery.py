@@ -58,11 +58,11 @@ def load_log(source: LogSource) -> LoadedLog:
         producers = recover_unflushed(source, segments, epochs)
     end_offset = _check_end(source, segments, epochs, producers)
     _check_txn_indexes(source, segments, names, end_offset)
+    log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(end_offset)
-    epochs.truncate_from_start(source.log_start_offset)
+    epochs.truncate_from_start(log_start_offset)
     if not source.had_clean_shutdown:
         epochs.flush(sync=False)
-    log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     if producers is None or producers.map_end_offset != end_offset:
         producers = source.new_producers()
     producers.remove_stray_snapshots(segments.base_offsets)
