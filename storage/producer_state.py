@@ -87,7 +87,7 @@ class ProducerStates:
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
         self._verifications: dict[int, Verification] = {}
         self._last_snapshot_offset = 0
-        self._snapshots = self._list_snapshots()
+        self.list_snapshots()
         # The snapshot that is begun and not written yet, and its offset.
         self._encoder: SnapshotEncoder | None = None
         self._begun_offset = 0
@@ -469,7 +469,7 @@ class ProducerStates:
     def _snapshot_path(self, offset: int) -> Path:
         return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
 
-    def _list_snapshots(self) -> list[int]:
-        """The offsets of the snapshots in the directory, ascending."""
+    def list_snapshots(self) -> None:
+        """Find the snapshots in the directory. Again, if another object has deleted some there."""
         names = self._files.list_directory(self.directory)
-        return live_offsets(names, FileKind.PRODUCER_SNAPSHOT)
+        self._snapshots = live_offsets(names, FileKind.PRODUCER_SNAPSHOT)
