@@ -529,8 +529,9 @@ class PartitionLog:
 
     def _seal(self, segment: Segment) -> None:
         segment.seal()
-        if self.recovery_point >= self.log_end_offset:
-            # Its records are synced, so no flush covers it any more. Its new length is not synced.
+        if max(self.recovery_point, self._unsynced.planned_offset) >= self.log_end_offset:
+            # Its records are synced, or are being synced, so no later flush covers it. Its new
+            # length is not synced.
             for path in segment.paths():
                 self._unsynced.add(path)
 
