@@ -21,7 +21,6 @@ CHANGES = (
     "copy_range",
     "fsync",
     "rename",
-    "link",
     "remove",
     "set_modified_ms",
     "fsync_directory",
