@@ -555,7 +555,7 @@ class PartitionLog:
         A process that was killed may have written it without a sync.
         """
         if self.recovery_point < self.log_end_offset and self._is_flush_due():
-            self.high_watermark = self.recovery_point
+            self.high_watermark = max(self.recovery_point, self.log_start_offset)
             self._request_flush()
 
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:

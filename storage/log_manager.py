@@ -415,6 +415,7 @@ class LogManager:
             self.give_up(found, error)
         else:
             self.adopt(log, directory)
+            log.sync_recovered()
 
     # --- logs that are not open
 
