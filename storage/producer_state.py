@@ -87,6 +87,7 @@ class ProducerStates:
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
         self._verifications: dict[int, Verification] = {}
         self._last_snapshot_offset = 0
+        self._snapshots: list[int] = []
         self.list_snapshots()
         # The snapshot that is begun and not written yet, and its offset.
         self._encoder: SnapshotEncoder | None = None
