@@ -16,7 +16,8 @@ An index is active or closed, like its segment:
 Only the length of an existing file says how many entries it has. After a crash the last entries of
 an active index are the zeros of the hole. They are never read, because the indexes of every segment
 that was not flushed are rebuilt (`reset`, then append again), in Kafka too. Entries of a flushed
-segment are trusted unless `sanity_check` finds them invalid.
+segment are trusted unless `sanity_check` finds them invalid: it also finds the zeros that an index
+has kept.
 
 Kafka: AbstractIndex.
 """

@@ -529,8 +529,9 @@ class PartitionLog:
 
     def _seal(self, segment: Segment) -> None:
         segment.seal()
-        if self.recovery_point >= self.log_end_offset:
-            # Its records are synced, so no flush covers it any more. Its new length is not synced.
+        if max(self.recovery_point, self._unsynced.planned_offset) >= self.log_end_offset:
+            # Its records are synced, or are being synced, so no later flush covers it. Its new
+            # length is not synced.
             for path in segment.paths():
                 self._unsynced.add(path)
 
@@ -554,7 +555,7 @@ class PartitionLog:
         A process that was killed may have written it without a sync.
         """
         if self.recovery_point < self.log_end_offset and self._is_flush_due():
-            self.high_watermark = self.recovery_point
+            self.high_watermark = max(self.recovery_point, self.log_start_offset)
             self._request_flush()
 
     def flush_plan(self, up_to_offset: int | None = None) -> FlushPlan | None:

@@ -415,6 +415,7 @@ class LogManager:
             self.give_up(found, error)
         else:
             self.adopt(log, directory)
+            log.sync_recovered()
 
     # --- logs that are not open
 
@@ -502,7 +503,9 @@ class LogManager:
                 self._table.unreadable[new.key] = error.message
                 continue
             placed.append((new, home))
-        return LogCreation(self.files, self._opening, placed, now_ms, self._finish_creation)
+        return LogCreation(
+            self.files, self._opening, self._checkpoints, placed, now_ms, self._finish_creation
+        )
 
     def _finish_creation(self, created: CreatedLog) -> None:
         key, home, log = created.new.key, created.home, created.log
@@ -641,6 +644,7 @@ class LogManager:
         try:
             self._checkpoints.write_all(directory)
         except OSError as error:
+            _logger.error("%s: a checkpoint was not written: %s", directory.path, error)
             self.on_directory_error(directory, error)
 
     def _rolled(self, log: PartitionLog) -> None:

@@ -54,12 +54,20 @@ class OffsetIndex(IndexFile):
         self._append(relative_offset, position)
 
     def sanity_check(self) -> None:
-        """Raise CorruptIndexError if the length or the last entry is invalid. Costs one read."""
-        if self.entries and self.last_offset < self.base_offset:
+        """Raise CorruptIndexError if the length or the last entry is invalid. Costs one read.
+
+        No entry is for the first batch, here and in Kafka, because there is one after so many bytes
+        of the segment. Position 0 at the end is that of the unused part of an active index, which a
+        failed write or a power cut may leave.
+        """
+        self._check_length()
+        last = self._last()
+        if last is not None and last[0] < 0:
             raise CorruptIndexError(
                 f"{self.path} ends with offset {self.last_offset}, before {self.base_offset}"
             )
-        self._check_length()
+        if last is not None and last[1] <= 0:
+            raise CorruptIndexError(f"{self.path} ends with position {last[1]}")
 
     def _position(self, entry: tuple[int, int] | None) -> OffsetPosition:
         if entry is None:

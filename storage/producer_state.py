@@ -87,7 +87,8 @@ class ProducerStates:
         self._open_transactions: dict[int, int] = {}  # first offset, ascending -> producer id
         self._verifications: dict[int, Verification] = {}
         self._last_snapshot_offset = 0
-        self._snapshots = self._list_snapshots()
+        self._snapshots: list[int] = []
+        self.list_snapshots()
         # The snapshot that is begun and not written yet, and its offset.
         self._encoder: SnapshotEncoder | None = None
         self._begun_offset = 0
@@ -446,30 +447,33 @@ class ProducerStates:
 
     def delete_snapshot(self, offset: int) -> None:
         """Delete a snapshot if it exists."""
-        self._forget_begun(offset)
+        if offset == self._begun_offset:
+            self._encoder = None
         if offset in self._snapshots:
             self._snapshots.remove(offset)
             self._files.remove(self._snapshot_path(offset))
 
-    def release_snapshot(self, offset: int) -> SnapshotRename | None:
-        """Drop a snapshot from the list; return the rename that marks its file as deleted.
+    def release_snapshots(self, offsets: Iterable[int]) -> list[SnapshotRename]:
+        """Drop snapshots from the list; return the renames that mark their files as deleted.
 
-        Returns None if there is no such snapshot.
+        There may be thousands, so the list is copied once. Missing ones are ignored.
         """
-        self._forget_begun(offset)
-        if offset not in self._snapshots:
-            return None
-        self._snapshots.remove(offset)
-        return SnapshotRename(self._files, self.directory, offset)
-
-    def _forget_begun(self, offset: int) -> None:
-        if offset == self._begun_offset:
+        released = set(offsets)
+        if self._begun_offset in released:
             self._encoder = None
+        renames = [
+            SnapshotRename(self._files, self.directory, offset)
+            for offset in self._snapshots
+            if offset in released
+        ]
+        if renames:
+            self._snapshots = [offset for offset in self._snapshots if offset not in released]
+        return renames
 
     def _snapshot_path(self, offset: int) -> Path:
         return self.directory / segment_file(offset, FileKind.PRODUCER_SNAPSHOT)
 
-    def _list_snapshots(self) -> list[int]:
-        """The offsets of the snapshots in the directory, ascending."""
+    def list_snapshots(self) -> None:
+        """Find the snapshots in the directory. Again, if another object has deleted some there."""
         names = self._files.list_directory(self.directory)
-        return live_offsets(names, FileKind.PRODUCER_SNAPSHOT)
+        self._snapshots = live_offsets(names, FileKind.PRODUCER_SNAPSHOT)

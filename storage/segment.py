@@ -211,7 +211,8 @@ class Segment:
         try:
             index.sanity_check()
         except (CorruptIndexError, FileNotFoundError) as error:
-            _logger.warning("rebuilding the indexes of %s: %s", self, error)
+            if self.size_bytes:  # else a creation that failed half way has left zeros
+                _logger.warning("rebuilding the indexes of %s: %s", self, error)
             self.rebuild_indexes()
 
     @property
@@ -391,19 +392,12 @@ class Segment:
 
     def _open_indexes_for_append(self) -> None:
         """Extend the index files to their full size and load what appends need."""
-        is_leftover = not self.size_bytes and (
-            self.offset_index.file_bytes or self.time_index.file_bytes
-        )
-        if is_leftover:
-            # A creation that failed half way may leave indexes of zeros: a million entries.
-            self._open_empty_indexes()
         # Load now, because no read may fail after a batch was written. This comes before the
         # extension, because it may rebuild the indexes.
         self._newest = self.newest
         self.aborted()
-        if not is_leftover:
-            self.offset_index.become_active()
-            self.time_index.become_active()
+        self.offset_index.become_active()
+        self.time_index.become_active()
         self._update_index_room()
 
     def seal(self) -> None:

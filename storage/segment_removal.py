@@ -46,11 +46,9 @@ class SegmentRemoval:
 
     def detach(self) -> None:
         """Remove them from the log's list of segments."""
-        for segment in self._old:
-            self._segments.remove(segment)
-            snapshot = self._producers.release_snapshot(segment.base_offset)
-            if snapshot is not None:
-                self._snapshots.append(snapshot)
+        self._segments.replace(self._old, ())
+        bases = (segment.base_offset for segment in self._old)
+        self._snapshots = self._producers.release_snapshots(bases)
 
     def run(self) -> None:
         """Rename the files. Raises OSError: that segment and all after it keep their names.
@@ -68,8 +66,8 @@ class SegmentRemoval:
 
     def finish(self) -> None:
         """Schedule the removal of renamed segments; add the others to the log again."""
-        for segment in self._old[self._renamed :]:
-            self._segments.add(segment)
+        if self._renamed < len(self._old):
+            self._segments.replace((), self._old[self._renamed :])
         self._deletions.add(self._paths, self._delay_ms)
         self.is_finished = True
 
@@ -110,6 +108,5 @@ class SegmentRemover:
         """Remove the snapshots of segments that were replaced. Raises OSError."""
         for segment in old:
             if not self._segments.holds(segment.base_offset):
-                snapshot = self._producers.release_snapshot(segment.base_offset)
-                if snapshot is not None:
+                for snapshot in self._producers.release_snapshots([segment.base_offset]):
                     self._deletions.add([snapshot.run()], delay_ms)

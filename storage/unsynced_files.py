@@ -26,6 +26,7 @@ class UnsyncedFiles:
         "_small_files",
         "_truncations",
         "_writes",
+        "planned_offset",
     )
 
     def __init__(self, files: Files, *, is_directory_synced: bool) -> None:
@@ -35,6 +36,7 @@ class UnsyncedFiles:
         self._writes = 0
         self._is_directory_synced = is_directory_synced
         self._renames = 0
+        self.planned_offset = 0  # the highest end of a plan
         self._truncations = 0  # a flush planned before a truncation is discarded
 
     def add(self, path: Path) -> None:
@@ -73,6 +75,7 @@ class UnsyncedFiles:
         if len(unflushed) > SEGMENTS_OF_A_PLAN:
             end_offset = unflushed[SEGMENTS_OF_A_PLAN].base_offset
             del unflushed[SEGMENTS_OF_A_PLAN:]
+        self.planned_offset = max(self.planned_offset, end_offset)
         new_segments = any(segment.base_offset >= recovery_point for segment in unflushed)
         return FlushPlan(
             files=self._files,

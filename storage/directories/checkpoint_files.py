@@ -23,13 +23,20 @@ class CheckpointFiles:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._saved: dict[Path, Offsets] = {}  # the content on disk
+        self._saved: dict[Path, Offsets] = {}  # the content on disk, where it is known
         self._locks: dict[Path, Lock] = {}
 
     def write(self, path: Path, content: Callable[[], Offsets]) -> None:
         """Write a file if its content has changed. Raises OSError."""
         with self._locks.setdefault(path, Lock()):
+            saved = self._saved.pop(path, None)  # after an error it is not known
             offsets = content()
-            if self._saved.get(path) != offsets:
+            if saved != offsets:
                 write_offsets(self._files, path, offsets)
-                self._saved[path] = offsets
+            self._saved[path] = offsets
+
+    def drop(self, path: Path, key: TopicPartition, content: Callable[[], Offsets]) -> None:
+        """Write a file if it may have an offset of that log. Raises OSError."""
+        saved = self._saved.get(path)
+        if saved is None or key in saved:
+            self.write(path, content)

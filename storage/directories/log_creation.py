@@ -14,6 +14,7 @@ from odradek.storage.log import PartitionLog
 from odradek.storage.topic_partition import TopicPartition
 
 from .log_opening import LogOpening
+from .offset_checkpoints import OffsetCheckpoints
 
 
 class NewLog(NamedTuple):
@@ -46,6 +47,7 @@ class LogCreation:
         self,
         files: Files,
         opening: LogOpening,
+        checkpoints: OffsetCheckpoints,
         wanted: Sequence[tuple[NewLog, DataDirectory]],
         now_ms: int,
         record_result: Callable[[CreatedLog], None],
@@ -53,6 +55,7 @@ class LogCreation:
         """`finish` calls `record_result` with each log."""
         self._files = files
         self._opening = opening
+        self._checkpoints = checkpoints
         self._wanted = wanted
         self._now_ms = now_ms
         self._record_result = record_result
@@ -63,6 +66,7 @@ class LogCreation:
         for new, home in self._wanted:
             log: PartitionLog | OSError | CorruptRecordError | ApiError
             try:
+                self._checkpoints.drop_former(home, new.key)
                 log = self._create(new, home)
             except (OSError, CorruptRecordError, ApiError) as error:
                 log = error

@@ -10,6 +10,7 @@ that this start could not open.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from odradek.storage.checkpoints import CheckpointError, read_offsets
 from odradek.storage.data_directory import DataDirectory
@@ -53,13 +54,29 @@ class OffsetCheckpoints:
         }
 
     def write_all(self, directory: DataDirectory) -> None:
-        """Write all three files."""
+        """Write all three files, also if one fails. Raises the first error."""
+        errors = []
         for name in self._contents:
-            self.write(directory, name)
+            try:
+                self.write(directory, name)
+            except OSError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def write(self, directory: DataDirectory, name: str) -> None:
         """Write the file of that name."""
         self._files.write(directory.path / name, lambda: self._contents[name](directory))
+
+    def drop_former(self, directory: DataDirectory, key: TopicPartition) -> None:
+        """Remove from the files what they may have of a deleted log of that name.
+
+        Its deletion may have been killed, or may not have been able to write them. With the offsets
+        of the old log, a start after a kill would cut the new one. The high watermark is not read.
+        """
+        for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
+            content = partial(self._contents[name], directory)
+            self._files.drop(directory.path / name, key, content)
 
     # --- the content
 

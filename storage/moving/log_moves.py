@@ -199,6 +199,7 @@ class LogMoves:
             self.manager.delete([log.key])
         future.move_to(self._name_live(home, path, log.key))
         self.manager.adopt(future, home)
+        future.sync_recovered()
         return True
 
     def _name_live(self, home: DataDirectory, path: Path, key: TopicPartition) -> Path:

@@ -57,14 +57,16 @@ def load_log(source: LogSource) -> LoadedLog:
     if not source.had_clean_shutdown and source.recovered is None:
         producers = recover_unflushed(source, segments, epochs)
     end_offset = _check_end(source, segments, epochs, producers)
-    _check_txn_indexes(source, segments, names, end_offset)
+    has_rebuilt = _check_txn_indexes(source, segments, names, end_offset)
+    log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(end_offset)
-    epochs.truncate_from_start(source.log_start_offset)
+    epochs.truncate_from_start(log_start_offset)
     if not source.had_clean_shutdown:
         epochs.flush(sync=False)
-    log_start_offset = max(source.log_start_offset, segments[0].base_offset)
     if producers is None or producers.map_end_offset != end_offset:
         producers = source.new_producers()
+    elif has_rebuilt:
+        producers.list_snapshots()
     producers.remove_stray_snapshots(segments.base_offsets)
     producers.remove_expired(source.now_ms)
     rebuild_producer_state(producers, segments, log_start_offset, end_offset, source.now_ms)
@@ -147,7 +149,9 @@ def _end_of_last_segment(source: LogSource, segments: SegmentList, epochs: Leade
 
 def _check_txn_indexes(
     source: LogSource, segments: SegmentList, names: set[SegmentFileName], end_offset: int
-) -> None:
+) -> bool:
+    """Rebuild the damaged ones; return whether there are any. Snapshots may be deleted then."""
+    has_rebuilt = False
     present = {name.offset for name in names if name.kind is FileKind.TXN_INDEX}
     ends = [*segments.base_offsets[1:], end_offset]
     for segment, end in zip(segments, ends, strict=True):
@@ -158,3 +162,5 @@ def _check_txn_indexes(
                 rebuild_txn_index(
                     segment, segments, end, producers, source.log_start_offset, source.now_ms
                 )
+                has_rebuilt = True
+    return has_rebuilt

@@ -186,6 +186,26 @@ def test_after_a_roll_that_failed_half_way_the_log_is_appended_to(scratch: Path)
     assert values_from(log) == [b"0", b"1", b"2"]
 
 
+def test_an_index_that_was_extended_for_a_failed_append_is_not_read_after_a_clean_stop(
+    scratch: Path,
+) -> None:
+    files = FaultyFiles()
+    box = LogBox(scratch, files=files, index_interval_bytes=0)
+    log = box.open()
+    for number in range(5):
+        put(log, b"%d" % number)
+    log.close(NOW_MS)
+    log = box.open()
+    files.fail(lambda kind, path: kind == "preallocate" and path.suffix == ".timeindex")
+    with pytest.raises(ApiError):
+        put(log, b"5")
+    files.heal()
+    log.close(NOW_MS)
+    log = box.open()
+    assert values_from(log) == [b"%d" % number for number in range(5)]
+    assert log.segments.active.offset_index.last_offset == 4
+
+
 def test_no_read_fails_after_the_marker_of_an_abort_was_written(scratch: Path) -> None:
     """It would be written twice, and the aborted records be read as committed."""
     files = FaultyFiles()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from odradek.storage.files import Files, OpenFile
+from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 
 SIZE = len(batch_of(b"0"))
@@ -53,6 +54,24 @@ def test_many_segments_are_synced_a_few_at_a_time(tmp_path: Path) -> None:
     log.flush(NOW_MS)
     assert log.recovery_point == 50
     assert log.flush_plan() is None
+
+
+def test_a_roll_during_a_flush_is_synced_by_the_next_one(tmp_path: Path) -> None:
+    """The running one may have synced the files before the roll changed them."""
+    files = FaultyFiles()
+    box = LogBox(tmp_path, files=files, segment_bytes=2 * SIZE, index_interval_bytes=0)
+    log = box.open()
+    put(log, b"0")
+    put(log, b"1")
+    plan = log.flush_plan()
+    assert plan is not None
+    plan.run()
+    put(log, b"2")
+    log.mark_flushed(plan, NOW_MS)
+    with files.counting() as seen:
+        log.flush(NOW_MS)
+    synced = {path for kind, path in seen if kind == "fsync"}
+    assert synced >= {box.path(0, suffix) for suffix in (".log", ".index", ".timeindex")}
 
 
 def test_a_rename_of_the_directory_during_a_flush_is_synced_by_the_next_one(tmp_path: Path) -> None:

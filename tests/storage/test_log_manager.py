@@ -274,6 +274,47 @@ def test_a_new_log_does_not_inherit_the_checkpoints_of_a_deleted_one(tmp_path: P
     manager.close(now_ms=NOW_MS)
 
 
+def delete_with_log_start(node: Node, manager: LogManager) -> None:
+    """Delete a log; afterwards log-start-offset-checkpoint still has its log start."""
+    log = node.create(manager, "orders")
+    for _ in range(9):
+        put(log, b"old")
+    log.increment_log_start_offset(8)
+    manager.write_log_starts()
+    node.disk.broken = node.paths[0] / "log-start-offset-checkpoint.tmp"
+    node.disk.error = errno.EMFILE
+    manager.delete([("orders", 0)])
+
+
+def test_a_log_is_not_created_while_a_checkpoint_has_a_deleted_one_of_its_name(
+    tmp_path: Path,
+) -> None:
+    node = Node(tmp_path)
+    with node.killed() as manager:
+        delete_with_log_start(node, manager)
+        assert code_of(lambda: node.create(manager, "orders")) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert manager.has_postponed
+        node.disk.broken = None
+        put(node.create(manager, "orders"), b"new")
+    manager = node.start()
+    assert values_from(manager.get("orders", 0)) == [b"new"]
+    manager.close(now_ms=NOW_MS)
+
+
+def test_a_log_that_is_created_after_a_kill_does_not_inherit_the_checkpoints_of_a_deleted_one(
+    tmp_path: Path,
+) -> None:
+    node = Node(tmp_path)
+    with node.killed() as manager:
+        delete_with_log_start(node, manager)
+    node.disk.broken = None
+    with node.killed() as manager:
+        put(node.create(manager, "orders"), b"new")
+    manager = node.start()
+    assert values_from(manager.get("orders", 0)) == [b"new"]
+    manager.close(now_ms=NOW_MS)
+
+
 def test_a_deletion_goes_on_after_a_restart(tmp_path: Path) -> None:
     node = Node(tmp_path)
     with node.killed() as manager:

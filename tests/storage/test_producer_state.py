@@ -596,9 +596,8 @@ def test_snapshots_go_with_their_segments(states: ProducerStates) -> None:
     states.delete_snapshot(1)
     states.delete_snapshot(3)
     states.delete_snapshot(3)
-    rename = states.release_snapshot(4)
-    assert rename is not None
-    assert states.release_snapshot(4) is None
+    [rename] = states.release_snapshots([4, 5])
+    assert states.release_snapshots([4]) == []
     target = rename.run()
     assert target == states.directory / "00000000000000000004.snapshot.deleted"
     assert snapshot_names(states) == ["00000000000000000002.snapshot", target.name]
@@ -610,8 +609,7 @@ def test_a_snapshot_that_somebody_else_deleted_need_not_be_renamed(states: Produ
     path = states.take_snapshot()
     assert path is not None
     path.unlink()
-    rename = states.release_snapshot(1)
-    assert rename is not None
+    [rename] = states.release_snapshots([1])
     rename.run()
     assert snapshot_names(states) == []
 

@@ -38,3 +38,27 @@ def test_a_file_is_written_when_its_content_changes_or_was_not_written(tmp_path:
     assert (files.count, read_offsets(files, path)) == (1, {A: 1})
     checkpoints.write(path, lambda: {B: 2})
     assert (files.count, read_offsets(files, path)) == (2, {B: 2})
+
+
+def test_an_offset_is_dropped_with_one_write_and_where_there_is_none_with_no_write(
+    tmp_path: Path,
+) -> None:
+    files, path = CountedRenames(), tmp_path / "log-start-offset-checkpoint"
+    checkpoints = CheckpointFiles(files)
+    checkpoints.drop(path, A, lambda: {B: 2})
+    assert (files.count, read_offsets(files, path)) == (1, {B: 2})  # nobody had read the file
+    checkpoints.drop(path, A, lambda: {B: 3})
+    assert files.count == 1
+    checkpoints.drop(path, B, dict)
+    assert (files.count, read_offsets(files, path)) == (2, {})
+
+
+def test_after_a_write_that_failed_a_file_may_have_any_offset(tmp_path: Path) -> None:
+    files, path = CountedRenames(), tmp_path / "log-start-offset-checkpoint"
+    checkpoints = CheckpointFiles(files)
+    checkpoints.write(path, dict)
+    files.fails = True
+    with pytest.raises(OSError, match="no space"):
+        checkpoints.write(path, lambda: {A: 1})
+    with pytest.raises(OSError, match="no space"):
+        checkpoints.drop(path, A, dict)

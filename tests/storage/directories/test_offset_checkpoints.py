@@ -1,5 +1,6 @@
 """The checkpoints of a log directory, written by two threads."""
 
+import errno
 from contextlib import suppress
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError, Event, Thread
@@ -11,6 +12,7 @@ from odradek.protocol.primitives import random_uuid
 from odradek.storage.checkpoints import read_offsets
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
+from tests.support.faulty_files import FaultyFiles
 from tests.support.log_box import NOW_MS
 from tests.support.timer import Timer
 
@@ -49,4 +51,18 @@ def test_a_deletion_waits_for_whoever_writes_the_checkpoint_and_has_the_last_wor
     writer.join()
     assert (files.have_met, manager.offline) == (False, {})
     assert read_offsets(files, tmp_path / NAME) == {("kept", 0): 0}
+    manager.close(now_ms=NOW_MS)
+
+
+def test_a_file_that_cannot_be_written_does_not_keep_the_others_from_it(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    config = BrokerConfig.from_texts({"log.dirs": str(tmp_path)})
+    manager = LogManager.open(config, files=files, timer_ms=Timer())
+    manager.create("deleted", 0, random_uuid(), TopicConfig(), now_ms=NOW_MS)
+    manager.write_high_watermarks()
+    files.fail(lambda _, path: path.name == f"{NAME}.tmp", error=errno.ENOSPC)
+    manager.delete([("deleted", 0)])
+    assert read_offsets(files, tmp_path / "replication-offset-checkpoint") == {}
+    assert manager.offline == {}
+    files.heal()
     manager.close(now_ms=NOW_MS)

@@ -298,6 +298,31 @@ def test_deleting_a_topic_ends_its_move(tmp_path: Path) -> None:
     life.kill()
 
 
+@pytest.mark.parametrize("has_old_log", [False, True])
+def test_what_is_recovered_of_a_future_is_synced_before_it_is_read(
+    tmp_path: Path, has_old_log: bool
+) -> None:
+    life = Life(tmp_path)
+    life.topic_config = TopicConfig(flush_messages=2)
+    log = life.load().create()
+    if has_old_log:
+        shutil.copytree(log.directory, tmp_path / "old")
+    put(log, b"a", b"b")  # the process dies before this is synced
+    life.kill()
+    log.directory.rename(tmp_path / "two" / f"orders-0.{random_uuid().hex()}-future")
+    if has_old_log:
+        (tmp_path / "old").rename(log.directory)
+    life = Life(tmp_path, assigned="two")
+    life.topic_config = TopicConfig(flush_messages=2)
+    due: list[PartitionLog] = []
+    life.manager.on_flush_due = due.append
+    log = life.load().log
+    assert (life.place, due, log.high_watermark) == ("two", [log], 0)
+    log.flush(NOW_MS)
+    assert values_from(log) == [b"a", b"b"]
+    life.kill()
+
+
 def test_a_copy_that_a_kill_interrupted_goes_on_where_it_was(tmp_path: Path) -> None:
     life = Life(tmp_path).load()
     log = life.create()

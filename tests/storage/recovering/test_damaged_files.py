@@ -70,6 +70,16 @@ def test_transaction_indexes_are_made_anew_after_an_unclean_stop(
     assert transactions(box.open(clean=False)) == wanted
 
 
+def test_the_snapshots_that_a_rebuilt_transaction_index_has_deleted_are_known_to_be(
+    tmp_path: Path,
+) -> None:
+    box = used_log(tmp_path)
+    first = box.directory / box.names(".txnindex")[0]
+    first.write_bytes(first.read_bytes()[:-1])
+    snapshots = box.open(clean=False, recovery_point=1 << 40).producers.snapshot_offsets
+    assert [f"{offset:020d}.snapshot" for offset in snapshots] == box.names(".snapshot")
+
+
 def test_every_changed_byte_of_a_transaction_index_that_shows_is_put_right(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     log = box.open()

@@ -287,6 +287,18 @@ def test_a_log_that_ends_before_its_start_begins_anew(tmp_path: Path) -> None:
     assert values_from(log) == [b"new"]
 
 
+def test_leader_epochs_of_deleted_records_do_not_come_back(tmp_path: Path) -> None:
+    box = LogBox(tmp_path, segment_bytes=2 * SIZE)
+    log = filled(box, 4)
+    log.become_leader(3)
+    put(log, b"4")
+    log.flush(NOW_MS)  # which writes both epochs
+    log.delete_first_segments(2, NOW_MS)
+    assert log.earliest_offset() == (-1, 4, 3)
+    for clean in (False, True):
+        assert box.open(clean=clean).earliest_offset() == (-1, 4, 3)
+
+
 def test_an_old_snapshot_without_a_segment_goes_and_the_last_one_stays(tmp_path: Path) -> None:
     box = LogBox(tmp_path, segment_bytes=2 * SIZE)
     filled(box, 5).close(NOW_MS)
