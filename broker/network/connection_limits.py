@@ -77,6 +77,8 @@ class ConnectionLimits:
         self._of_address: Counter[str] = Counter()
         self._rates: UsedRates[str, SampledRate] = UsedRates()
         self._address_rates: UsedRates[str, SampledRate] = UsedRates()
+        self._limits_by_host: Mapping[str, int] = {}
+        self._overrides: Mapping[str | None, int] = {}
         self.update(config)
 
     def update(self, config: BrokerConfig) -> None:
@@ -90,9 +92,11 @@ class ConnectionLimits:
             name: config.limit_of_listener(name, "max.connection.creation.rate") for name in names
         } | {BROKER: config.max_connection_creation_rate}
         self._max_of_address = config.max_connections_per_ip
-        self._overrides: Mapping[str | None, int] = {
-            self._addresses.of(host): limit for host, limit in config.connection_limits.items()
-        }
+        if config.connection_limits != self._limits_by_host:  # to look up a host takes time
+            self._limits_by_host = config.connection_limits
+            self._overrides = {
+                self._addresses.of(host): limit for host, limit in self._limits_by_host.items()
+            }
         protected = config.inter_broker_listener_name or config.security_inter_broker_protocol
         self._protected = protected.upper() if len(names) > 1 else None
         self._notify()

@@ -1,6 +1,7 @@
 """Limits on connections, their number and rate: of the broker, of a listener, of an address."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -53,6 +54,21 @@ class Rig:
 
     def connect(self, address: str = "192.0.2.1", listener: str = ONE) -> Refusal | None:
         return self.limits.open(object(), listener, address)
+
+
+def test_a_host_without_an_address_is_looked_up_again_only_if_the_limits_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def unknown(host: str, *_: object, **__: object) -> None:
+        asked.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    rig = Rig(**{"max.connections.per.ip.overrides": "gone.example:1"})
+    rig.limits.update(rig.config.with_dynamic({"max.connections": "100"}))
+    assert asked == ["gone.example"]
 
 
 def test_connections_that_come_too_fast_wait_as_long_as_in_kafka() -> None:
