@@ -240,21 +240,20 @@ class ShareGroupService:
         draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
         commit(shard, draft.outcome(None), now)
 
-    def on_topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
+    def on_topics_deleted(self) -> None:
         """Forget the stored state of topics that have been deleted, one group in each turn."""
-        deleted = frozenset(topic_ids)
         for shard in self._shards.serving():
-            self._deletions.add(self._forget_topics(shard, deleted))
+            self._deletions.add(self._forget_topics(shard))
 
-    def _forget_topics(self, shard: GroupShard, deleted: frozenset[bytes]) -> Iterator[None]:
+    def _forget_topics(self, shard: GroupShard) -> Iterator[None]:
         for number, group in enumerate(list(shard.state.of_type(ShareGroup))):
-            has_state = group.state_partitions.has_any_of(deleted)
-            if has_state and shard.state.groups.get(group.group_id) is group:
+            missing = self._topics.missing_of(group.state_partitions.topic_ids())
+            if missing and shard.state.groups.get(group.group_id) is group:
                 try:
-                    self._write_states(shard, group, group.state_partitions.without_topics(deleted))
+                    self._write_states(shard, group, group.state_partitions.without_topics(missing))
                 except ApiError as error:
                     logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
-            if has_state or number % GROUPS_PER_TURN == 0:
+            if missing or number % GROUPS_PER_TURN == 0:
                 yield
                 if shard not in self._shards.serving():
                     return
@@ -370,12 +369,16 @@ class ShareGroupService:
     # -- deadlines ---------------------------------------------------------------------------------
 
     def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
-        """Start the sessions of the members that have just been loaded."""
+        """Start the sessions of the members that have just been loaded.
+
+        Topics that were deleted while the shard was not served are forgotten.
+        """
         for group in shard.state.of_type(ShareGroup):
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member_id in group.members:
                 self.deadlines.sessions.schedule(group.key_of(member_id), session_ms)
+        self._deletions.add(self._forget_topics(shard))
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""

@@ -77,10 +77,9 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
             deleting=frozenset(i for i in self.deleting if i not in topic_ids),
         )
 
-    def has_any_of(self, topic_ids: frozenset[bytes]) -> bool:
-        """Whether there is state of one of these topics."""
-        ours = (self.initializing.keys(), self.initialized.keys(), self.deleting)
-        return not all(ids.isdisjoint(topic_ids) for ids in ours)
+    def topic_ids(self) -> frozenset[bytes]:
+        """Return the topics with state, also with state that is being created or deleted."""
+        return self.deleting.union(self.initializing, self.initialized)
 
     def assignable(self) -> Assignment:
         """Return the partitions that members can read."""
