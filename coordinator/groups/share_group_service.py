@@ -11,6 +11,7 @@ Kafka: GroupCoordinatorService, and the persister that it calls.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -178,23 +179,32 @@ class ShareGroupService:
         self._initializations.add(self._initialize_in_parts(wanted))
 
     def _initialize_in_parts(self, wanted: Initialization) -> Iterator[None]:
+        """A topic with an error is not initialized. It is tried again at once if it has no state.
+
+        Else it stays in the group's record, so that a deletion of the group deletes the state.
+        """
         left = _partitions_of(wanted)
         errors: dict[StateOf, ApiError] = {}
         try:
             while True:
                 shard = self._shards.of(wanted.group_id)
                 group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
-                if not wanted.topics.keys() <= group.state_partitions.initializing.keys():
+                if wanted.topics.keys().isdisjoint(group.state_partitions.initializing):
                     raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "their state is deleted")
                 some = list(islice(left, STATES_PER_TURN))
                 errors |= self._create_states(wanted, some)
                 if len(some) < STATES_PER_TURN:
                     break
                 yield
-            change = StatePartitions.without_initializing if errors else (
-                StatePartitions.with_initialized
-            )  # fmt: skip
-            self._write_states(shard, group, change(group.state_partitions, wanted.topics))
+            failed = Counter(topic_id for topic_id, _ in errors)
+            created, absent = {}, {}
+            for topic_id, topic in wanted.topics.items():
+                if not failed[topic_id]:
+                    created[topic_id] = topic
+                elif failed[topic_id] == len(topic.partitions):
+                    absent[topic_id] = topic
+            state = group.state_partitions.without_initializing(absent).with_initialized(created)
+            self._write_states(shard, group, state)
         except ApiError as error:
             logger.warning("group %s: partitions not initialized: %s", wanted.group_id, error)
 
@@ -208,11 +218,22 @@ class ShareGroupService:
             offset = wanted.start_offsets.get((topic_id, partition), NO_OFFSET)
             key = SharePartitionKey(wanted.group_id, topic_id, partition)
             try:
+                self._check_wanted(wanted, topic_id)
                 self._states.initialize(key, wanted.epoch, offset, now_ms)
             except ApiError as error:
                 logger.warning("the state of %s is not initialized: %s", key, error)
                 errors[topic_id, partition] = error.with_traceback(None)
         return errors
+
+    def _check_wanted(self, wanted: Initialization, topic_id: bytes) -> None:
+        """Raise ApiError if the group or the topic has been deleted: nobody would own the state.
+
+        A later group of the same name begins at a lower epoch, and could not use it.
+        """
+        group = self._shards.of(wanted.group_id).state.share_group(wanted.group_id)
+        is_initializing = topic_id in group.state_partitions.initializing
+        if group.epoch < wanted.epoch or not is_initializing:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its state is deleted")
 
     def _delete_states(
         self, group_id: str, partitions: Partitions, step: Step
@@ -268,6 +289,8 @@ class ShareGroupService:
     ) -> list[AlterShareGroupOffsetsResponseTopic]:
         """Set start offsets of a group, which is created if it does not exist.
 
+        A partition with an error is tried again later, by a heartbeat, without its start offset.
+
         Raises ApiError: GROUP_ID_NOT_FOUND for a group of another type, NON_EMPTY_GROUP.
         """
         now = self._clock()
@@ -281,11 +304,20 @@ class ShareGroupService:
         results, initialization = self._commit_in_steps(group_id, decide, now)
         partitions = stepping(_partitions_of(initialization), step)
         errors = self._create_states(initialization, partitions)
-        if not errors and initialization.topics:
+        created = {
+            topic_id: topic._replace(
+                partitions=frozenset(
+                    partition
+                    for partition in stepping(topic.partitions, step)
+                    if (topic_id, partition) not in errors
+                )
+            )
+            for topic_id, topic in initialization.topics.items()
+        }
+        if created:
             shard = self._shards.of(group_id)
             group = shard.state.share_group(group_id)
-            done = group.state_partitions.with_initialized(initialization.topics)
-            self._write_states(shard, group, done)
+            self._write_states(shard, group, group.state_partitions.with_initialized(created))
         for topic in stepping(results, step):
             topic.partitions[:] = [
                 _with_error(partition, errors.get((topic.topic_id, partition.partition_index)))

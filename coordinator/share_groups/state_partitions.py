@@ -45,12 +45,10 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
         )
 
     def with_initialized(self, topics: Topics) -> "StatePartitions":
-        """The state of these partitions has been created."""
-        return replace(
-            self,
-            initializing=_without(self.initializing, topics),
-            initialized=_united(self.initialized, topics),
-        )
+        """The state of these partitions has been created. Those deleted meanwhile are ignored."""
+        left = _without(self.initializing, topics)
+        created = _without(self.initializing, left)
+        return replace(self, initializing=left, initialized=_united(self.initialized, created))
 
     def without_initializing(self, topics: Topics) -> "StatePartitions":
         """The state of these partitions could not be created."""
