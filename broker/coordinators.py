@@ -135,7 +135,7 @@ class Coordinators:
             self.logs.topic_deleted(topic)
         ids = frozenset(topic.id for topic in topics)
         self.groups.retention.on_topics_deleted([(topic.name, topic.id) for topic in topics])
-        self.groups.share_groups.on_topics_deleted(ids)
+        self.groups.share_groups.on_topics_deleted()
         self.share_states.on_topics_deleted(ids)
         for shares in (self.shares, *self._shares_of_nodes):
             shares.topics_deleted(ids)

@@ -10,6 +10,7 @@ to… methods of Utils.
 from collections.abc import Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.modern_groups.partition_sets import partition_sets
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.records.consumer_protocol import (
@@ -70,8 +71,6 @@ def by_topic_id(
 ) -> Assignment:
     """Return the partitions of an assignment or subscription by topic id."""
     found = ((topics.id_of(entry.topic), entry.partitions) for entry in stepping(named, step))
-    return {
-        topic_id: frozenset(partitions)
-        for topic_id, partitions in found
-        if topic_id is not None and partitions
-    }
+    named_ids = ((topic_id, its) for topic_id, its in found if topic_id is not None)
+    by_id = partition_sets(named_ids, step)
+    return {topic_id: partitions for topic_id, partitions in by_id.items() if partitions}

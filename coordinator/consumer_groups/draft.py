@@ -16,4 +16,4 @@ class ConsumerDraft(Draft[ConsumerGroup]):
     def __init__(self, group: ConsumerGroup, now: Now, step: Step = no_step) -> None:
         super().__init__(group, now, epoch_record, step)
         self.needs_new_target = False
-        """Whether the group was converted during a rebalance, so its targets must be recomputed."""
+        """Whether the group was converted with assignments that must be computed again."""

@@ -7,8 +7,9 @@ the members own and their targets. Members that wait for a rebalance of the clas
 answered REBALANCE_IN_PROGRESS and join again.
 
 A new member causes new targets. A member that replaces a static member does not. Then new targets
-are forced if a rebalance was in progress (`ConsumerDraft.needs_new_target`). In Kafka the
-partitions that caused that rebalance then stay unassigned.
+are forced if a rebalance was in progress, or a member had partitions that do not exist
+(`ConsumerDraft.needs_new_target`). In Kafka the partitions that caused that rebalance then stay
+unassigned, and those that do not exist are assigned.
 
 Conditions:
 
@@ -24,6 +25,8 @@ Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGro
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+
+from msgspec.structs import replace
 
 from odradek.coordinator.classic_groups.group import ClassicGroup, ClassicState
 from odradek.coordinator.classic_groups.member import ClassicMember
@@ -87,17 +90,18 @@ class Upgrades:
         """
         self._check(group)
         try:
-            members = self._members(group, step)
+            assigned = self._members(group, step)
         except DecodeError as error:
             raise _refusal(group, f"the metadata of a member cannot be decoded: {error}") from error
         except CustomAssignorError as error:
             raise _refusal(
                 group, f"an unsupported custom assignor is in use ({error}); use a default one"
             ) from error
+        members = [self._with_existing(member, step) for member in stepping(assigned, step)]
         _check_owners(group, members, step)
         records = list(stepping(self._records(group, members, step), step))
         draft = ConsumerDraft(_replay_records(group, records, step), now, step)
-        draft.needs_new_target = group.state is not ClassicState.STABLE
+        draft.needs_new_target = group.state is not ClassicState.STABLE or members != assigned
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))
         return draft
@@ -145,6 +149,19 @@ class Upgrades:
             },
             classic=classic_metadata(member.session_timeout_ms, member.protocols),
         )
+
+    def _with_existing(self, member: ConsumerMember, step: Step) -> ConsumerMember:
+        """Return the member without partitions that do not exist; the same if all of them do.
+
+        A topic that was deleted and created again may have fewer.
+        """
+        assigned: dict[bytes, dict[int, int]] = {}
+        for topic_id, epochs in stepping(member.assigned.items(), step):
+            count = self._topics.partition_count(topic_id)
+            existing = {index: epoch for index, epoch in epochs.items() if 0 <= index < count}
+            if existing:
+                assigned[topic_id] = existing
+        return member if assigned == member.assigned else replace(member, assigned=assigned)
 
     def _records(
         self, group: ClassicGroup, members: Sequence[ConsumerMember], step: Step

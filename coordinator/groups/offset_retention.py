@@ -45,6 +45,7 @@ class OffsetRetention:
         self._topic_ids = topic_ids
         self._next_check = Deadline(self._check, None)
         self._deletions = PartQueue(loop.call_soon)
+        self._in_check: set[GroupShard] = set()
 
     # -- expired offsets ---------------------------------------------------------------------------
 
@@ -58,11 +59,19 @@ class OffsetRetention:
         self._next_check.cancel()
 
     def _check(self, _subject: None, now: Now) -> None:
+        """Check the shards whose last check has ended: it may take longer than the interval."""
         self.start(now)
-        retention_ms = self._settings.offsets_retention_ms
         for shard in self._shards.serving():
-            parts = expired_in_parts(shard.state, now.wall_ms, retention_ms)
-            self._delete_in_parts(shard, parts)
+            if shard not in self._in_check:
+                self._in_check.add(shard)
+                self._deletions.add(self._checked(shard, now.wall_ms))
+
+    def _checked(self, shard: GroupShard, now_ms: int) -> Iterator[None]:
+        parts = expired_in_parts(shard.state, now_ms, self._settings.offsets_retention_ms)
+        try:
+            yield from self._deleted(shard, parts)
+        finally:
+            self._in_check.remove(shard)
 
     # -- deleted topics ----------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ Kafka: GroupCoordinatorService, and the persister that it calls.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -178,23 +179,32 @@ class ShareGroupService:
         self._initializations.add(self._initialize_in_parts(wanted))
 
     def _initialize_in_parts(self, wanted: Initialization) -> Iterator[None]:
+        """A topic with an error is not initialized. It is tried again at once if it has no state.
+
+        Else it stays in the group's record, so that a deletion of the group deletes the state.
+        """
         left = _partitions_of(wanted)
         errors: dict[StateOf, ApiError] = {}
         try:
             while True:
                 shard = self._shards.of(wanted.group_id)
                 group = shard.state.share_group(wanted.group_id)  # it may be deleted meanwhile
-                if not wanted.topics.keys() <= group.state_partitions.initializing.keys():
+                if wanted.topics.keys().isdisjoint(group.state_partitions.initializing):
                     raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "their state is deleted")
                 some = list(islice(left, STATES_PER_TURN))
                 errors |= self._create_states(wanted, some)
                 if len(some) < STATES_PER_TURN:
                     break
                 yield
-            change = StatePartitions.without_initializing if errors else (
-                StatePartitions.with_initialized
-            )  # fmt: skip
-            self._write_states(shard, group, change(group.state_partitions, wanted.topics))
+            failed = Counter(topic_id for topic_id, _ in errors)
+            created, absent = {}, {}
+            for topic_id, topic in wanted.topics.items():
+                if not failed[topic_id]:
+                    created[topic_id] = topic
+                elif failed[topic_id] == len(topic.partitions):
+                    absent[topic_id] = topic
+            state = group.state_partitions.without_initializing(absent).with_initialized(created)
+            self._write_states(shard, group, state)
         except ApiError as error:
             logger.warning("group %s: partitions not initialized: %s", wanted.group_id, error)
 
@@ -208,11 +218,22 @@ class ShareGroupService:
             offset = wanted.start_offsets.get((topic_id, partition), NO_OFFSET)
             key = SharePartitionKey(wanted.group_id, topic_id, partition)
             try:
+                self._check_wanted(wanted, topic_id)
                 self._states.initialize(key, wanted.epoch, offset, now_ms)
             except ApiError as error:
                 logger.warning("the state of %s is not initialized: %s", key, error)
                 errors[topic_id, partition] = error.with_traceback(None)
         return errors
+
+    def _check_wanted(self, wanted: Initialization, topic_id: bytes) -> None:
+        """Raise ApiError if the group or the topic has been deleted: nobody would own the state.
+
+        A later group of the same name begins at a lower epoch, and could not use it.
+        """
+        group = self._shards.of(wanted.group_id).state.share_group(wanted.group_id)
+        is_initializing = topic_id in group.state_partitions.initializing
+        if group.epoch < wanted.epoch or not is_initializing:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its state is deleted")
 
     def _delete_states(
         self, group_id: str, partitions: Partitions, step: Step
@@ -240,21 +261,20 @@ class ShareGroupService:
         draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
         commit(shard, draft.outcome(None), now)
 
-    def on_topics_deleted(self, topic_ids: Iterable[bytes]) -> None:
+    def on_topics_deleted(self) -> None:
         """Forget the stored state of topics that have been deleted, one group in each turn."""
-        deleted = frozenset(topic_ids)
         for shard in self._shards.serving():
-            self._deletions.add(self._forget_topics(shard, deleted))
+            self._deletions.add(self._forget_topics(shard))
 
-    def _forget_topics(self, shard: GroupShard, deleted: frozenset[bytes]) -> Iterator[None]:
+    def _forget_topics(self, shard: GroupShard) -> Iterator[None]:
         for number, group in enumerate(list(shard.state.of_type(ShareGroup))):
-            has_state = group.state_partitions.has_any_of(deleted)
-            if has_state and shard.state.groups.get(group.group_id) is group:
+            missing = self._topics.missing_of(group.state_partitions.topic_ids())
+            if missing and shard.state.groups.get(group.group_id) is group:
                 try:
-                    self._write_states(shard, group, group.state_partitions.without_topics(deleted))
+                    self._write_states(shard, group, group.state_partitions.without_topics(missing))
                 except ApiError as error:
                     logger.warning("group %s keeps deleted topics: %s", group.group_id, error)
-            if has_state or number % GROUPS_PER_TURN == 0:
+            if missing or number % GROUPS_PER_TURN == 0:
                 yield
                 if shard not in self._shards.serving():
                     return
@@ -269,6 +289,8 @@ class ShareGroupService:
     ) -> list[AlterShareGroupOffsetsResponseTopic]:
         """Set start offsets of a group, which is created if it does not exist.
 
+        A partition with an error is tried again later, by a heartbeat, without its start offset.
+
         Raises ApiError: GROUP_ID_NOT_FOUND for a group of another type, NON_EMPTY_GROUP.
         """
         now = self._clock()
@@ -282,11 +304,20 @@ class ShareGroupService:
         results, initialization = self._commit_in_steps(group_id, decide, now)
         partitions = stepping(_partitions_of(initialization), step)
         errors = self._create_states(initialization, partitions)
-        if not errors and initialization.topics:
+        created = {
+            topic_id: topic._replace(
+                partitions=frozenset(
+                    partition
+                    for partition in stepping(topic.partitions, step)
+                    if (topic_id, partition) not in errors
+                )
+            )
+            for topic_id, topic in initialization.topics.items()
+        }
+        if created:
             shard = self._shards.of(group_id)
             group = shard.state.share_group(group_id)
-            done = group.state_partitions.with_initialized(initialization.topics)
-            self._write_states(shard, group, done)
+            self._write_states(shard, group, group.state_partitions.with_initialized(created))
         for topic in stepping(results, step):
             topic.partitions[:] = [
                 _with_error(partition, errors.get((topic.topic_id, partition.partition_index)))
@@ -370,12 +401,16 @@ class ShareGroupService:
     # -- deadlines ---------------------------------------------------------------------------------
 
     def on_shard_loaded(self, shard: GroupShard, now: Now) -> None:
-        """Start the sessions of the members that have just been loaded."""
+        """Start the sessions of the members that have just been loaded.
+
+        Topics that were deleted while the shard was not served are forgotten.
+        """
         for group in shard.state.of_type(ShareGroup):
             group.note_timestamps(now)
             session_ms = now.timer_ms + self._configs.session_timeout_ms(group.group_id)
             for member_id in group.members:
                 self.deadlines.sessions.schedule(group.key_of(member_id), session_ms)
+        self._deletions.add(self._forget_topics(shard))
 
     def on_shard_unloaded(self, shard: GroupShard) -> None:
         """Cancel the deadlines of groups that are no longer served here."""

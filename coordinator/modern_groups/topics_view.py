@@ -67,6 +67,10 @@ class ClusterTopics:
         found = map(self._topics.get, names)
         return frozenset(topic.id for topic in found if topic is not None)
 
+    def missing_of(self, topic_ids: Iterable[bytes]) -> frozenset[bytes]:
+        """Return those of the ids whose topics do not exist."""
+        return frozenset(topic_ids).difference(self._topics.by_id)
+
     def sorted_names(self) -> tuple[str, ...]:
         """Return the names of all topics, including internal ones."""
         if self._names is None:

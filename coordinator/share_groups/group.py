@@ -13,6 +13,7 @@ from odradek.coordinator.assignors.assignment import NOTHING
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, member_state
 from odradek.coordinator.modern_groups.subscriptions import TopicSubscriptions
+from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -135,7 +136,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         counts = self.subscriptions.topics_if(old, new, step).values()
         return all(subscribers.by_name == count for subscribers in stepping(iter(counts), step))
 
-    def has_unassigned_partitions(self, step: Step = no_step) -> bool:
+    def has_unassigned_partitions(self, topics: ClusterTopics, step: Step = no_step) -> bool:
         """Whether initialized partitions of subscribed topics are missing in the targets.
 
         Kafka: initializedAssignmentPending.
@@ -143,11 +144,11 @@ class ShareGroup(ModernGroup[ShareMember]):
         replayed, found = self._unassigned
         if replayed != self._replayed:
             replayed = self._replayed  # it may change in a step
-            found = self._find_unassigned(step)
+            found = self._find_unassigned(topics, step)
             self._unassigned = replayed, found
         return found
 
-    def _find_unassigned(self, step: Step) -> bool:
+    def _find_unassigned(self, topics: ClusterTopics, step: Step) -> bool:
         initialized = self.state_partitions.initialized
         if not self.members or not initialized:
             return False
@@ -158,7 +159,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return any(
             frozenset(assigned.get(topic_id, ())) != topic.partitions
             for topic_id, topic in stepping(initialized.items(), step)
-            if topic.name in self.subscriptions.topics
+            if topic.name in self.subscriptions.topics and topics.id_of(topic.name) == topic_id
         )
 
     # -- the Group protocol ------------------------------------------------------------------------

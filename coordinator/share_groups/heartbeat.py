@@ -215,7 +215,8 @@ class ShareHeartbeats:
         """Raise the group epoch if new targets are needed. Returns whether it was raised."""
         group = draft.group
         changed = updated.subscribed_topics != member.subscribed_topics or (
-            group.assignment_epoch >= group.epoch and group.has_unassigned_partitions(draft.step)
+            group.assignment_epoch >= group.epoch
+            and group.has_unassigned_partitions(self._topics, draft.step)
         )
         found = check_topics(draft, self._topics, member, updated, changed=changed)
         if found is None or not (changed or found.has_changed):

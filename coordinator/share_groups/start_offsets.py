@@ -159,18 +159,20 @@ def begin_group_deletion(
 ) -> Outcome[DraftResult[Partitions]]:
     """Begin to delete the state of all topics, with which the group can be deleted.
 
-    A topic whose deletion was not completed is deleted again, unless it does not exist any more.
-    Raises ApiError NON_EMPTY_GROUP.
+    A topic whose deletion was not completed is deleted again. Those that do not exist any more have
+    no state. Raises ApiError NON_EMPTY_GROUP.
     """
     group.check_deletable()
     draft = Draft(group, now, epoch_record)
     partitions: dict[bytes, Iterable[int]] = {}
     if group.has_state_record:
-        stored = group.state_partitions.stored()
+        state = group.state_partitions.without_topics(
+            topics.missing_of(group.state_partitions.topic_ids())
+        )
+        stored = state.stored()
         partitions = {topic_id: sorted(topic.partitions) for topic_id, topic in stored.items()}
-        for topic_id in group.state_partitions.deleting:
-            if topics.name_of(topic_id) is not None:
-                partitions[topic_id] = range(topics.partition_count(topic_id))
+        for topic_id in state.deleting:
+            partitions[topic_id] = range(topics.partition_count(topic_id))
         deleting = StatePartitions(deleting=frozenset(partitions))
         draft.records.append(state_partitions_record(group.group_id, deleting, topics.name_of))
     return draft.outcome(partitions)

@@ -45,12 +45,10 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
         )
 
     def with_initialized(self, topics: Topics) -> "StatePartitions":
-        """The state of these partitions has been created."""
-        return replace(
-            self,
-            initializing=_without(self.initializing, topics),
-            initialized=_united(self.initialized, topics),
-        )
+        """The state of these partitions has been created. Those deleted meanwhile are ignored."""
+        left = _without(self.initializing, topics)
+        created = _without(self.initializing, left)
+        return replace(self, initializing=left, initialized=_united(self.initialized, created))
 
     def without_initializing(self, topics: Topics) -> "StatePartitions":
         """The state of these partitions could not be created."""
@@ -77,10 +75,9 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
             deleting=frozenset(i for i in self.deleting if i not in topic_ids),
         )
 
-    def has_any_of(self, topic_ids: frozenset[bytes]) -> bool:
-        """Whether there is state of one of these topics."""
-        ours = (self.initializing.keys(), self.initialized.keys(), self.deleting)
-        return not all(ids.isdisjoint(topic_ids) for ids in ours)
+    def topic_ids(self) -> frozenset[bytes]:
+        """Return the topics with state, also with state that is being created or deleted."""
+        return self.deleting.union(self.initializing, self.initialized)
 
     def assignable(self) -> Assignment:
         """Return the partitions that members can read."""

@@ -1,8 +1,12 @@
 """Many offsets are deleted in parts, one in each turn of the loop. They may change in between."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from odradek.coordinator.any_group import offsets as offsets_module
+from odradek.coordinator.groups import offset_retention
+from odradek.coordinator.runtime.outcome import JournalRecord
 from tests.support.groups import GROUP, TOPIC, Groups
 from tests.support.memory_log import MemoryLog
 
@@ -99,3 +103,23 @@ def test_a_group_that_is_deleted_between_two_parts_ends_the_search(groups: Group
     groups.coordinator.admin.delete([GROUP])
     groups.advance(0)
     assert GROUP not in groups.restarted().coordinator.shards.of(GROUP).state.groups
+
+
+def test_a_check_begins_when_the_last_one_has_ended(
+    groups: Groups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+
+    def expired_in_parts(*words: object) -> Iterator[list[JournalRecord]]:
+        begun.append(words)
+        return iter([[]] * 3)
+
+    monkeypatch.setattr(offset_retention, "expired_in_parts", expired_in_parts)
+    for _ in range(3):
+        expire(groups)
+    assert len(begun) == 1
+    groups.loop.turn()
+    groups.loop.turn()
+    groups.loop.turn()
+    expire(groups)
+    assert len(begun) == 2

@@ -17,6 +17,7 @@ from odradek.coordinator.classic_groups.member import ClassicMember
 from odradek.coordinator.groups.group_configs_by_type import GroupConfigsByType
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator, ModernGroupParts, NewIds
 from odradek.coordinator.groups.group_decisions import Slicer
+from odradek.coordinator.groups.share_group_service import ShareStates
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -202,8 +203,10 @@ class Groups:
         streams_configs: StreamsGroupConfigs | None = None,
         topic_ids: Container[bytes] | None = None,
         slicer: Slicer | None = None,
+        share_states: ShareStates | None = None,
         **settings: int,
     ) -> None:
+        self.share_states = share_states or NoShareStates()
         self.slicer = slicer or AtOnce()
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type] # all of them are ints
         self.loop = loop or ManualLoop()
@@ -233,7 +236,7 @@ class Groups:
             topics=self.topics,
             topic_ids=self.topic_ids,
             modern=ModernGroupParts(
-                self.configs, self.slicer, NoShareStates(), lambda then: then()
+                self.configs, self.slicer, self.share_states, lambda then: then()
             ),
         )
 
@@ -249,6 +252,8 @@ class Groups:
             uuids=self.uuids,
             metadata=self.metadata,
             consumer_configs=self.consumer_configs,
+            share_configs=self.share_configs,
+            share_states=self.share_states,
             streams_configs=self.streams_configs,
             topic_ids=self.topic_ids if topic_ids is None else topic_ids,
             **new,

@@ -1,5 +1,7 @@
 """Members of a consumer group that use the classic protocol."""
 
+from functools import partial
+
 import pytest
 
 from odradek.coordinator.any_group.group_settings import MigrationPolicy
@@ -7,6 +9,11 @@ from odradek.coordinator.consumer_groups.group import ConsumerState
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity
+from odradek.protocol.records.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    ConsumerTopicPartitions,
+    encode_versioned,
+)
 from tests.support.both_lives import assert_log_agrees
 from tests.support.classic_consumers import (
     ClassicConsumer,
@@ -254,6 +261,28 @@ def test_heartbeats_request_a_join_until_the_member_has_reached_its_target(
     assert beat() is REJOIN  # until it has given up the rest
     assert join(kept) == kept
     assert beat() is ErrorCode.NONE
+
+
+def test_all_entries_of_a_topic_count_in_what_a_member_owns(
+    beats: Heartbeats, host: Consumer
+) -> None:
+    join = partial(beats.groups.send_join, "m")
+    for _ in range(2):
+        join(protocols=offers("x"))
+        host.poll()
+        host.poll()
+    join(protocols=offers("x"))
+    ((topic_id, owned),) = beats.member("m").assigned.items()
+    beats.join("third", "t")
+    kept = beats.group().targets["m"][topic_id]
+    assert kept < owned.keys()
+    entries = [
+        ConsumerTopicPartitions(topic="t", partitions=[index])
+        for index in (*(owned.keys() - kept), *kept)
+    ]
+    subscription = ConsumerProtocolSubscription(topics=["t"], owned_partitions=entries)
+    join(protocols={"x": encode_versioned(subscription, 1)})
+    assert beats.member("m").state is MemberState.UNREVOKED_PARTITIONS
 
 
 def test_with_only_classic_members_the_first_join_computes_the_targets() -> None:

@@ -314,6 +314,19 @@ def test_deleted_topics_are_left_out(beats: Heartbeats) -> None:
 # -- failures
 
 
+def test_partitions_that_a_topic_created_again_does_not_have_are_left_out(
+    beats: Heartbeats,
+) -> None:
+    static, other = ClassicConsumer(beats, "t", instance="i"), ClassicConsumer(beats, "t")
+    settle(beats, static, other)
+    beats.delete("t")
+    beats.topic("t", 3)
+    new = Consumer(beats, "new", "t", instance="i")  # causes no new targets by itself
+    settle(beats, new, other)
+    assert new.reads | other.reads == {("t", partition) for partition in range(3)}
+    assert not new.reads & other.reads
+
+
 def test_an_upgrade_that_cannot_be_written_leaves_everything_as_it_was(beats: Heartbeats) -> None:
     old = lone_classic(beats)
     second = ClassicConsumer(beats, "t")

@@ -46,14 +46,16 @@ def states() -> States:
 
 
 @pytest.fixture
-def groups(states: States) -> Groups:
-    """A coordinator, and a member of a share group that has just subscribed to a large topic."""
+def metadata() -> Metadata:
     metadata = Metadata()
     metadata.create(NewTopic(name="wide", partition_count=PARTITIONS))
-    groups = Groups(metadata=metadata.state)
-    service = groups.coordinator.share_groups
-    service._states = states
-    service._when_states_exist = lambda then: then()
+    return metadata
+
+
+@pytest.fixture
+def groups(metadata: Metadata, states: States) -> Groups:
+    """A coordinator, and a member of a share group that has just subscribed to a large topic."""
+    groups = Groups(metadata=metadata.state, share_states=states)
     join(groups, GROUP)
     return groups
 
@@ -78,11 +80,11 @@ def group_of(groups: Groups) -> ShareGroup:
 
 def test_a_turn_of_the_loop_creates_some_states(groups: Groups, states: States) -> None:
     for turn in range(1, 6):
-        assert not group_of(groups).has_unassigned_partitions()
+        assert not group_of(groups).has_unassigned_partitions(groups.topics)
         groups.loop.turn()
         assert states.created == list(range(turn * STATES_PER_TURN))
     groups.loop.turn()
-    assert group_of(groups).has_unassigned_partitions(), "their states are there now"
+    assert group_of(groups).has_unassigned_partitions(groups.topics), "their states are there now"
 
 
 def test_a_turn_creates_states_of_one_group(groups: Groups, states: States) -> None:
@@ -93,14 +95,14 @@ def test_a_turn_creates_states_of_one_group(groups: Groups, states: States) -> N
         groups.loop.turn()
         assert len(states.created) - before <= STATES_PER_TURN
     groups.advance(0)
-    assert group_of(groups).has_unassigned_partitions()
+    assert group_of(groups).has_unassigned_partitions(groups.topics)
 
 
 def test_no_partition_is_initialized_if_a_state_is_refused(groups: Groups, states: States) -> None:
     states.refused = PARTITIONS - 1
     groups.advance(0)
     assert len(states.created) == PARTITIONS - 1
-    assert not group_of(groups).has_unassigned_partitions()
+    assert not group_of(groups).has_unassigned_partitions(groups.topics)
 
 
 def test_no_state_is_created_for_a_group_that_is_deleted_meanwhile(
@@ -131,7 +133,7 @@ def test_states_that_a_member_gets_while_its_group_is_deleted_stay(
     [result] = groups.coordinator.admin.delete([GROUP], step)
     assert result.error_code == ErrorCode.NON_EMPTY_GROUP
     assert states.created == list(range(PARTITIONS))
-    assert group_of(groups).has_unassigned_partitions()
+    assert group_of(groups).has_unassigned_partitions(groups.topics)
 
 
 def test_no_state_is_created_while_its_group_is_deleted(groups: Groups, states: States) -> None:
@@ -148,7 +150,7 @@ def test_no_state_is_created_while_its_group_is_deleted(groups: Groups, states: 
     assert states.created == []
 
 
-def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups) -> None:
+def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups, metadata: Metadata) -> None:
     others = [f"group-{number}" for number in range(5)]
     for group_id in others:
         join(groups, group_id)
@@ -159,8 +161,8 @@ def test_a_turn_forgets_the_deleted_topics_of_one_group(groups: Groups) -> None:
         return sum(bool(group.state_partitions.stored()) for group in found)
 
     assert with_states() == len(found)
-    (topic_id,) = found[0].state_partitions.stored()
-    groups.coordinator.share_groups.on_topics_deleted([topic_id])
+    metadata.delete("wide")
+    groups.coordinator.share_groups.on_topics_deleted()
     assert with_states() == len(found) - 1
     while before := with_states():
         groups.loop.turn()

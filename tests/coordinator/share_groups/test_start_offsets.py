@@ -38,9 +38,7 @@ def states() -> States:
 def groups(states: States) -> Groups:
     metadata = Metadata()
     metadata.create(NewTopic(name="orders", partition_count=3))
-    groups = Groups(metadata=metadata.state)
-    groups.coordinator.share_groups._states = states
-    return groups
+    return Groups(metadata=metadata.state, share_states=states)
 
 
 def alter(groups: Groups, *topics: dict[int, int]) -> list[list[int]]:
