@@ -7,7 +7,8 @@ the members own and their targets. Members that wait for a rebalance of the clas
 answered REBALANCE_IN_PROGRESS and join again.
 
 A new member causes new targets. A member that replaces a static member does not. Then new targets
-are forced if a rebalance was in progress, or a member had partitions that do not exist
+are forced if a rebalance was in progress, a member had partitions that do not exist, or a partition
+has no owner: a rebalance was in progress when the broker ended, and is not in the log
 (`ConsumerDraft.needs_new_target`). In Kafka the partitions that caused that rebalance then stay
 unassigned, and those that do not exist are assigned.
 
@@ -23,6 +24,7 @@ Kafka: GroupMetadataManager.convertToConsumerGroup, ConsumerGroup.fromClassicGro
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -101,7 +103,11 @@ class Upgrades:
         _check_owners(group, members, step)
         records = list(stepping(self._records(group, members, step), step))
         draft = ConsumerDraft(_replay_records(group, records, step), now, step)
-        draft.needs_new_target = group.state is not ClassicState.STABLE or members != assigned
+        draft.needs_new_target = (
+            group.state is not ClassicState.STABLE
+            or members != assigned
+            or self._leaves_unassigned(members, step)
+        )
         draft.records += (*group.tombstones(), *records)
         draft.then.append(partial(self._after_conversion, group, now))
         return draft
@@ -162,6 +168,19 @@ class Upgrades:
             if existing:
                 assigned[topic_id] = existing
         return member if assigned == member.assigned else replace(member, assigned=assigned)
+
+    def _leaves_unassigned(self, members: Sequence[ConsumerMember], step: Step) -> bool:
+        """Return whether a partition of a subscribed topic has no owner."""
+        owned: Counter[bytes] = Counter()
+        for member in stepping(members, step):
+            for topic_id, epochs in member.assigned.items():
+                owned[topic_id] += len(epochs)
+        names = frozenset[str]().union(*{member.subscribed_topics for member in members})
+        ids = (self._topics.id_of(name) for name in stepping(names, step))
+        return any(
+            topic_id is not None and owned[topic_id] < self._topics.partition_count(topic_id)
+            for topic_id in ids
+        )
 
     def _records(
         self, group: ClassicGroup, members: Sequence[ConsumerMember], step: Step

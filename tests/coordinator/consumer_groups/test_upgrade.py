@@ -199,6 +199,17 @@ def test_a_rebalance_in_progress_forces_new_targets(
     settle(beats, Consumer(beats, "new", "t", instance="i"))  # as the static member's successor
 
 
+def test_a_partition_without_an_owner_forces_new_targets(beats: Heartbeats) -> None:
+    static, other = ClassicConsumer(beats, "t", instance="i"), Consumer(beats, "other", "t")
+    settle(beats, static)
+    settle(beats, static, other)
+    other.leave()  # a classic group again, which is to assign the partitions of `other`
+    assert beats.groups.group().state is ClassicState.PREPARING_REBALANCE
+    beats.groups = beats.restarted().groups
+    assert beats.groups.group().state is ClassicState.STABLE
+    settle(beats, Consumer(beats, "new", "t", instance="i"))
+
+
 def test_deadlines_of_the_classic_group_end_with_it(beats: Heartbeats) -> None:
     old, new = lone_classic(beats), Consumer(beats, "new", "t")
     new.poll()
