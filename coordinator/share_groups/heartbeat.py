@@ -12,7 +12,7 @@ A heartbeat takes these steps; each may write records:
 Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -75,6 +75,8 @@ class Initialization(NamedTuple):
     epoch: int
     topics: Topics
     start_offsets: Mapping[tuple[bytes, int], int] = {}
+    begun_before: Collection[bytes] = ()
+    """Topics of which some state may exist: an earlier initialization or deletion did not end."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -296,7 +298,8 @@ class ShareHeartbeats:
         # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
-        return Initialization(group.group_id, draft.epoch, new, starts)
+        begun = group.state_partitions.deleting.union(group.state_partitions.initializing)
+        return Initialization(group.group_id, draft.epoch, new, starts, begun & new.keys())
 
 
 def not_a_share_group(group_id: str) -> ApiError:
