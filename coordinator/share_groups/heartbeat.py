@@ -207,7 +207,7 @@ class ShareHeartbeats:
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
-            assignment=_assignment_of(reconciled) if has_news else None,
+            assignment=_assignment_of(reconciled, draft.step) if has_news else None,
         )
         return draft.outcome(HeartbeatReply(response, initialization))
 
@@ -334,10 +334,10 @@ def _updated_member(
     )
 
 
-def _assignment_of(member: ShareMember) -> ShareGroupHeartbeatAssignment:
+def _assignment_of(member: ShareMember, step: Step) -> ShareGroupHeartbeatAssignment:
     return ShareGroupHeartbeatAssignment(
         topic_partitions=[
             ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in member.assigned.items()
+            for topic_id, partitions in stepping_if_many(member.assigned.items(), step)
         ]
     )
