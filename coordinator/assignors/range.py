@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from odradek.coordinator.java.java_hash import java_order
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, no_step, stepping
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
 
@@ -45,7 +45,7 @@ class RangeAssignor:
             target = targets[member.member_id] = {}
             for topic_id in stepping(member.subscribed_topic_ids, step):
                 takers[topic_id].append(target)
-        for topic_id in sorted(takers):
+        for topic_id in in_order(list(takers), step):
             runs = _runs(_partition_count(topics, topic_id), len(takers[topic_id]))
             for target, run in stepping(zip(takers[topic_id], runs, strict=False), step):
                 target[topic_id] = run

@@ -16,7 +16,7 @@ Kafka: SimpleAssignor, SimpleHomogeneousAssignmentBuilder, SimpleHeterogeneousAs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise
 
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, no_step, stepping, stepping_if_many
 
 from .assignment import NOTHING, Assignment, GroupSpec, MemberSpec, TopicsView
 from .uniform_homogeneous import partition_count
@@ -41,10 +41,10 @@ class SimpleAssignor:
         members = [spec.members[member_id] for member_id in sorted(spec.members)]
         # Most members have the same subscription.
         distinct = {member.subscribed_topic_ids for member in stepping(members, step)}
-        subscribed = sorted(frozenset[bytes]().union(*distinct))
+        subscribed = list(frozenset[bytes]().union(*distinct))
         by_topic = {
             topic_id: list(_assignable(spec, topics, topic_id, step))
-            for topic_id in stepping(subscribed, step)
+            for topic_id in in_order(subscribed, step)
         }
         reads: _Reads = {member.member_id: set() for member in members}
         if spec.is_homogeneous:
@@ -54,7 +54,7 @@ class SimpleAssignor:
                 readers = [m for m in members if topic_id in m.subscribed_topic_ids]
                 _share(readers, partitions, reads, step)
         return {
-            member.member_id: _target(member, reads[member.member_id])
+            member.member_id: _target(member, reads[member.member_id], step)
             for member in stepping(members, step)
         }
 
@@ -129,11 +129,13 @@ def _fill(readers: _Readers, room: Mapping[str, int], sharing: int, step: Step) 
                 turn.append(member_id)
 
 
-def _target(member: MemberSpec, reads: set[_Partition]) -> Assignment:
+def _target(member: MemberSpec, reads: set[_Partition], step: Step) -> Assignment:
     by_topic: dict[bytes, set[int]] = {}
-    for topic_id, partition in reads:
+    for topic_id, partition in stepping_if_many(reads, step):
         by_topic.setdefault(topic_id, set()).add(partition)
-    target = {topic_id: frozenset(by_topic[topic_id]) for topic_id in sorted(by_topic)}
+    target = {
+        topic_id: frozenset(by_topic[topic_id]) for topic_id in in_order(list(by_topic), step)
+    }
     if target == member.assignment:
         return member.assignment
     return target or NOTHING

@@ -27,7 +27,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable
 
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, stepping
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
@@ -60,10 +60,10 @@ class HeterogeneousBuilder:
     def build(self) -> dict[str, Assignment]:
         """Return the new target of every member. Raises AssignorError."""
         self._keep_targets()
-        in_order = sorted(self._owners, key=self._rank)
-        for topic_id in in_order:
+        topic_ids = list(in_order(list(self._owners), self._step, key=self._rank))
+        for topic_id in topic_ids:
             self._distribute(topic_id)
-        self._balance([each for each in in_order if len(self._subscribers[each]) > 1])
+        self._balance([each for each in topic_ids if len(self._subscribers[each]) > 1])
         return self._targets()
 
     def _rank(self, topic_id: bytes) -> tuple[float, int, tuple[int, ...]]:

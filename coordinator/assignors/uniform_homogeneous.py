@@ -17,7 +17,7 @@ Kafka: UniformHomogeneousAssignmentBuilder.
 from dataclasses import dataclass
 from itertools import islice
 
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, stepping, stepping_if_many
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, MemberSpec, TopicsView
@@ -40,7 +40,9 @@ def assign_homogeneous(spec: GroupSpec, topics: TopicsView, step: Step) -> dict[
     topic_ids = members[0].subscribed_topic_ids
     if not topic_ids:
         return {each.member_id: each.assignment and NOTHING for each in members}
-    counts = {topic_id: partition_count(topics, topic_id) for topic_id in sorted(topic_ids)}
+    counts = {
+        topic_id: partition_count(topics, topic_id) for topic_id in in_order(list(topic_ids), step)
+    }
     free = _in_no_target(members, counts, step)
     shares = _keep_targets(members, counts, free, step)
     return _distribute(shares, free, step)
@@ -100,9 +102,9 @@ def _keep_for_member(
     for topic_id in sorted(target.keys() & counts.keys()):
         partitions = target[topic_id]
         if len(partitions) > room:
-            in_order = sorted(partitions)
-            free += [(topic_id, partition) for partition in in_order[room:]]
-            partitions = frozenset(in_order[:room])
+            ascending = sorted(partitions)
+            free += [(topic_id, partition) for partition in ascending[room:]]
+            partitions = frozenset(ascending[:room])
         if partitions:
             kept[topic_id] = partitions
             room -= len(partitions)
@@ -112,7 +114,7 @@ def _keep_for_member(
 def _distribute(shares: list[_Share], free: _Partitions, step: Step) -> dict[str, Assignment]:
     rest = iter(free)
     targets = {
-        share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)))
+        share.member.member_id: _with_more(share.kept, list(islice(rest, share.room)), step)
         for share in stepping(shares, step)
     }
     if next(rest, None) is not None:  # a partition was in two targets, or does not exist
@@ -120,11 +122,11 @@ def _distribute(shares: list[_Share], free: _Partitions, step: Step) -> dict[str
     return targets
 
 
-def _with_more(kept: Assignment, given: _Partitions) -> Assignment:
+def _with_more(kept: Assignment, given: _Partitions, step: Step) -> Assignment:
     if not given:
         return kept
     more: dict[bytes, list[int]] = {}
-    for topic_id, partition in given:
+    for topic_id, partition in stepping_if_many(given, step):
         more.setdefault(topic_id, []).append(partition)
     nothing: frozenset[int] = frozenset()
     return {**kept, **{each: kept.get(each, nothing).union(more[each]) for each in more}}

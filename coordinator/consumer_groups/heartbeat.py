@@ -188,20 +188,21 @@ class ConsumerHeartbeats:
         key = draft.group.key_of(reconciled.member_id)
         until_ms = draft.now.timer_ms + services.configs.session_timeout_ms(draft.group_id)
         draft.then.append(partial(services.deadlines.sessions.schedule, key, until_ms))
-        return draft.outcome(self._answer(request, member, reconciled))
+        return draft.outcome(self._answer(request, member, reconciled, draft.step))
 
     def _answer(
         self,
         request: ConsumerGroupHeartbeatRequest,
         before: ConsumerMember,
         member: ConsumerMember,
+        step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
         has_news = _is_full_report(request) or member.assigned != before.assigned
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
             heartbeat_interval_ms=self._services.configs.heartbeat_interval_ms(request.group_id),
-            assignment=_assignment_of(member) if has_news else None,
+            assignment=_assignment_of(member, step) if has_news else None,
         )
 
 
@@ -244,10 +245,10 @@ def _is_full_report(request: ConsumerGroupHeartbeatRequest) -> bool:
     )
 
 
-def _assignment_of(member: ConsumerMember) -> ConsumerGroupHeartbeatAssignment:
+def _assignment_of(member: ConsumerMember, step: Step) -> ConsumerGroupHeartbeatAssignment:
     return ConsumerGroupHeartbeatAssignment(
         topic_partitions=[
             ConsumerGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in member.assigned.items()
+            for topic_id, partitions in stepping_if_many(member.assigned.items(), step)
         ]
     )

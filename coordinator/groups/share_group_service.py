@@ -181,7 +181,8 @@ class ShareGroupService:
     def _initialize_in_parts(self, wanted: Initialization) -> Iterator[None]:
         """A topic with an error is not initialized. It is tried again at once if it has no state.
 
-        Else it stays in the group's record, so that a deletion of the group deletes the state.
+        Else it stays in the group's record, so that a deletion of the group deletes the state, and
+        is tried again later.
         """
         left = _partitions_of(wanted)
         errors: dict[StateOf, ApiError] = {}
@@ -201,7 +202,9 @@ class ShareGroupService:
             for topic_id, topic in wanted.topics.items():
                 if not failed[topic_id]:
                     created[topic_id] = topic
-                elif failed[topic_id] == len(topic.partitions):
+                elif failed[topic_id] == len(topic.partitions) and (
+                    topic_id not in wanted.begun_before
+                ):
                     absent[topic_id] = topic
             state = group.state_partitions.without_initializing(absent).with_initialized(created)
             self._write_states(shard, group, state)

@@ -12,7 +12,7 @@ A heartbeat takes these steps; each may write records:
 Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -75,6 +75,8 @@ class Initialization(NamedTuple):
     epoch: int
     topics: Topics
     start_offsets: Mapping[tuple[bytes, int], int] = {}
+    begun_before: Collection[bytes] = ()
+    """Topics of which some state may exist: an earlier initialization or deletion did not end."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -205,7 +207,7 @@ class ShareHeartbeats:
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
-            assignment=_assignment_of(reconciled) if has_news else None,
+            assignment=_assignment_of(reconciled, draft.step) if has_news else None,
         )
         return draft.outcome(HeartbeatReply(response, initialization))
 
@@ -296,7 +298,8 @@ class ShareHeartbeats:
         # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
-        return Initialization(group.group_id, draft.epoch, new, starts)
+        begun = group.state_partitions.deleting.union(group.state_partitions.initializing)
+        return Initialization(group.group_id, draft.epoch, new, starts, begun & new.keys())
 
 
 def not_a_share_group(group_id: str) -> ApiError:
@@ -331,10 +334,10 @@ def _updated_member(
     )
 
 
-def _assignment_of(member: ShareMember) -> ShareGroupHeartbeatAssignment:
+def _assignment_of(member: ShareMember, step: Step) -> ShareGroupHeartbeatAssignment:
     return ShareGroupHeartbeatAssignment(
         topic_partitions=[
             ShareGroupHeartbeatTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in member.assigned.items()
+            for topic_id, partitions in stepping_if_many(member.assigned.items(), step)
         ]
     )

@@ -96,7 +96,13 @@ def alter(
         initializing[topic_id] = TopicOfState(name, frozenset(of_topic), now.wall_ms)
         offsets |= {(topic_id, partition): offset for partition, offset in of_topic.items()}
     if initializing:
-        state = group.state_partitions.with_initializing(initializing)
+        # A deletion that was not completed may have left states of a topic's other partitions.
+        whole = {
+            topic_id: topic._replace(partitions=frozenset(range(topics.partition_count(topic_id))))
+            for topic_id, topic in initializing.items()
+            if topic_id in group.state_partitions.deleting
+        }
+        state = group.state_partitions.with_initializing({**initializing, **whole})
         draft.records.append(state_partitions_record(group.group_id, state, topics.name_of))
     initialization = Initialization(group.group_id, group.epoch, initializing, offsets)
     return draft.outcome(Altered(results, initialization))

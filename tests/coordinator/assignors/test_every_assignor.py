@@ -1,6 +1,9 @@
 """Properties of every server-side assignor."""
 
 import copy
+import sys
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors import ASSIGNORS
-from odradek.coordinator.assignors.assignment import Assignor, AssignorError, GroupSpec
+from odradek.coordinator.assignors.assignment import Assignor, AssignorError, GroupSpec, MemberSpec
+from odradek.coordinator.assignors.simple import SimpleAssignor
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import uuid_text
 from tests.support.assigned_groups import (
@@ -126,3 +130,30 @@ def test_a_member_without_subscription_gets_no_partitions(assignor: Assignor) ->
     assert assignor.assign(group({"a": nothing, "b": nothing}, held), topics) == {"a": {}, "b": {}}
     one_left = group({"a": nothing, "b": frozenset({T1})}, held)
     assert assignor.assign(one_left, topics) == {"a": {}, "b": {T1: frozenset({0, 1, 2})}}
+
+
+@pytest.mark.parametrize("assignor", [*ASSIGNORS.values(), SimpleAssignor()])
+def test_few_lines_run_between_two_steps_when_a_member_has_many_topics(assignor: Assignor) -> None:
+    topic_ids = [number.to_bytes(16, "big") for number in range(1_000)]
+    member = MemberSpec(member_id="a", subscribed_topic_ids=frozenset(topic_ids))
+    spec = GroupSpec(members={"a": member}, is_homogeneous=True)
+    topics = Topics(dict.fromkeys(topic_ids, 1))
+    lines = longest = 0
+
+    def step() -> None:
+        nonlocal lines, longest
+        lines, longest = 0, max(lines, longest)
+
+    def trace(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assignor.assign(spec, topics, step)
+    finally:
+        sys.settrace(before)
+    step()
+    assert longest < 1.5 * len(topic_ids)

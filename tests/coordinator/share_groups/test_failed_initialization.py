@@ -49,7 +49,9 @@ def test_the_states_of_a_topic_that_is_not_initialized_are_deleted_with_the_grou
 ) -> None:
     share.states.refused = {REFUSED}
     share.join("m", "orders")
-    share.groups.advance(0)
+    share.groups.advance(RETRY_MS)
+    share.states.refused |= OTHERS
+    share.settle()
     share.leave("m")
     share.states.refused.clear()
     assert share.delete_group() is ErrorCode.NONE
@@ -137,3 +139,23 @@ def test_a_topic_that_is_deleted_while_start_offsets_are_set_is_forgotten(
     assert altered["payments"] == [0, 0]
     state = share.group.state_partitions
     assert state.topic_ids() == {share.metadata.state.topics["payments"].id}
+
+
+@pytest.mark.parametrize("way", ["alter", "join", "join in vain"])
+def test_a_topic_whose_deletion_was_not_completed_is_deleted_with_the_group(
+    share: ShareMembers, way: str
+) -> None:
+    share.alter(orders={0: 5, 2: 7})
+    share.states.refused = {REFUSED}
+    assert share.delete_group() is ErrorCode.NOT_COORDINATOR
+    if way == "alter":
+        assert share.alter(orders={1: 6}) == {"orders": [0]}
+    else:
+        if way == "join in vain":
+            share.states.refused |= OTHERS
+        share.join("m", "orders")
+        share.groups.advance(0)
+        share.leave("m")
+    share.states.refused.clear()
+    assert share.delete_group() is ErrorCode.NONE
+    assert not share.starts()
