@@ -126,7 +126,7 @@ REASONS = {
         broker/security/sasl/token_credentials.py: credential_of
         broker/security/sasl/unsecured_tokens.py: validate
         broker/security/tls/listener_tls.py: utc_of
-        broker/security/tls/tls_listeners.py: _replace warn_of_expiry
+        broker/security/tls/tls_listeners.py: _take_over warn_of_expiry
         coordinator/metadata/token_changes.py: _sum is_expired
     """,
     "the age of a transaction since its journaled start, as shown to users": """

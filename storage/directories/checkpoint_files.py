@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 
-from odradek.storage.checkpoints import write_offsets
+from odradek.storage.checkpoints import CheckpointError, read_offsets, write_offsets
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
@@ -23,13 +23,15 @@ class CheckpointFiles:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._saved: dict[Path, Offsets] = {}  # the content on disk, where it is known
+        # The content on disk, where it was read or written; None: it is not known.
+        self._saved: dict[Path, Offsets | None] = {}
         self._locks: dict[Path, Lock] = {}
 
     def write(self, path: Path, content: Callable[[], Offsets]) -> None:
         """Write a file if its content has changed. Raises OSError."""
         with self._locks.setdefault(path, Lock()):
-            saved = self._saved.pop(path, None)  # after an error it is not known
+            saved = self._saved.get(path)
+            self._saved[path] = None  # after an error it is not known
             offsets = content()
             if saved != offsets:
                 write_offsets(self._files, path, offsets)
@@ -37,6 +39,15 @@ class CheckpointFiles:
 
     def drop(self, path: Path, key: TopicPartition, content: Callable[[], Offsets]) -> None:
         """Write a file if it may have an offset of that log. Raises OSError."""
-        saved = self._saved.get(path)
+        with self._locks.setdefault(path, Lock()):
+            if path not in self._saved:
+                self._saved[path] = self._read(path)
+            saved = self._saved[path]
         if saved is None or key in saved:
             self.write(path, content)
+
+    def _read(self, path: Path) -> Offsets | None:
+        try:
+            return read_offsets(self._files, path)
+        except CheckpointError:
+            return None

@@ -44,13 +44,16 @@ def test_an_offset_is_dropped_with_one_write_and_where_there_is_none_with_no_wri
     tmp_path: Path,
 ) -> None:
     files, path = CountedRenames(), tmp_path / "log-start-offset-checkpoint"
-    checkpoints = CheckpointFiles(files)
-    checkpoints.drop(path, A, lambda: {B: 2})
-    assert (files.count, read_offsets(files, path)) == (1, {B: 2})  # nobody had read the file
-    checkpoints.drop(path, A, lambda: {B: 3})
-    assert files.count == 1
+    CheckpointFiles(files).write(path, lambda: {A: 1})
+    checkpoints = CheckpointFiles(files)  # after a start
     checkpoints.drop(path, B, dict)
-    assert (files.count, read_offsets(files, path)) == (2, {})
+    assert files.count == 1
+    checkpoints.drop(path, A, lambda: {B: 2})
+    assert (files.count, read_offsets(files, path)) == (2, {B: 2})
+    checkpoints.drop(path, A, lambda: {B: 3})
+    assert files.count == 2
+    checkpoints.drop(path, B, dict)
+    assert (files.count, read_offsets(files, path)) == (3, {})
 
 
 def test_after_a_write_that_failed_a_file_may_have_any_offset(tmp_path: Path) -> None:
