@@ -10,7 +10,7 @@ UNKNOWN_TOPIC_OR_PARTITION, and INCONSISTENT_TOPIC_ID when its name has another 
 
 The number of sessions is limited (`max.incremental.fetch.session.cache.slots`). A new session
 replaces the least recently used one if that was not used for two minutes. Otherwise it replaces the
-smallest session that is older than two minutes and not larger than the new one. If there is none,
+smallest session that is older than two minutes and smaller than the new one. If there is none,
 the client goes on without a session.
 
 A session may have as many partitions as the broker, and a few that are not there, because their
@@ -347,7 +347,7 @@ class FetchSessions:
             return True
         old = [item for item in self._sessions.values() if now_ms - item.created_ms > EVICTION_MS]
         smallest = min(old, key=lambda item: (len(item.partitions), item.id), default=None)
-        if smallest is None or size < len(smallest.partitions):
+        if smallest is None or size <= len(smallest.partitions):
             return False
         del self._sessions[smallest.id]
         return True
