@@ -127,6 +127,9 @@ class FetchPlan:
         self.error = error
         # Topics that the client may not read, named as in `wanted`.
         self.refused_topics: Collection[str | bytes] = ()
+        # The answers for partitions that could not be read when the request came, because they are
+        # not there or may not be read. They do not keep the request from waiting for the others.
+        self.refused: dict[PartitionKey, FetchPartitionData] = {}
         self.is_of_follower = False  # the handler sets it for a Fetch of a replica
         # The names of its topics by id, also of those that were deleted since the session began.
         self.names: Mapping[bytes, str] = session.names if session else {}
