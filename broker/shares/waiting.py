@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
-from odradek.broker.turns.cleanup import stepping_to_end
+from odradek.coordinator.runtime.steps import stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.storage.files import WouldWaitError
 
@@ -94,7 +94,7 @@ class WaitingRead(Awaitable[Answers]):
                     self._wakes = None
         finally:
             timer.cancel()
-            for led in stepping_to_end(self._led, self._read.step):
+            for led in stepping(iter(self._led), self._read.step):
                 led.waiting.discard(self._wake)
                 led.log.on_append.discard(self._appended)
 

@@ -5,12 +5,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from odradek.broker.handlers import share_fetch
 from odradek.broker.shares.sessions import ShareSessions
 from odradek.broker.shares.waiting import WaitingRead
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -32,8 +30,8 @@ class Led:
 class Read:
     """A read that finds something from the second attempt on."""
 
-    def __init__(self, led: Led, step: Step = no_step) -> None:
-        self.step = step
+    def __init__(self, led: Led) -> None:
+        self.step = no_step
         self.on_open: Callable[[Led], object]
         self._led = led
         self._has_tried = False
@@ -78,22 +76,6 @@ async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None
 
     waiting = waiting_read(Read(led), append)
     assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
-    assert not led.on_append
-    assert not led.waiting
-
-
-async def test_a_fetch_that_is_cancelled_while_it_ends_leaves_nothing_behind() -> None:
-    led = Led()
-
-    def cancel() -> None:
-        raise asyncio.CancelledError
-
-    def wake() -> None:
-        for each in tuple(led.waiting):
-            each()
-
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(waiting_read(Read(led, cancel), wake), LIMIT_SECONDS)
     assert not led.on_append
     assert not led.waiting
 
