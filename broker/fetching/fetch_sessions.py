@@ -10,7 +10,7 @@ UNKNOWN_TOPIC_OR_PARTITION, and INCONSISTENT_TOPIC_ID when its name has another 
 
 The number of sessions is limited (`max.incremental.fetch.session.cache.slots`). A new session
 replaces the least recently used one if that was not used for two minutes. Otherwise it replaces the
-smallest session that is older than two minutes and not larger than the new one. If there is none,
+smallest session that is older than two minutes and smaller than the new one. If there is none,
 the client goes on without a session.
 
 A session may have as many partitions as the broker, and a few that are not there, because their
@@ -127,6 +127,9 @@ class FetchPlan:
         self.error = error
         # Topics that the client may not read, named as in `wanted`.
         self.refused_topics: Collection[str | bytes] = ()
+        # The answers for partitions that could not be read when the request came, because they are
+        # not there or may not be read. They do not keep the request from waiting for the others.
+        self.refused: dict[PartitionKey, FetchPartitionData] = {}
         self.is_of_follower = False  # the handler sets it for a Fetch of a replica
         # The names of its topics by id, also of those that were deleted since the session began.
         self.names: Mapping[bytes, str] = session.names if session else {}
@@ -347,7 +350,7 @@ class FetchSessions:
             return True
         old = [item for item in self._sessions.values() if now_ms - item.created_ms > EVICTION_MS]
         smallest = min(old, key=lambda item: (len(item.partitions), item.id), default=None)
-        if smallest is None or size < len(smallest.partitions):
+        if smallest is None or size <= len(smallest.partitions):
             return False
         del self._sessions[smallest.id]
         return True

@@ -14,8 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from odradek.broker.turns.cleanup import stepping_to_end
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.storage.log import PartitionLog
 from odradek.storage.segment import Segment
 
@@ -197,7 +196,7 @@ class LogWatch:
 
     def close(self, step: Step) -> None:
         """Count no more."""
-        for log in stepping_to_end(self._ends, step):
+        for log in stepping(iter(self._ends), step):
             log.on_append.discard(self._appended)
 
 

@@ -61,6 +61,9 @@ NOTHING_TO_READ = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
+# The errors of partitions that are not there (FetchPlan.refused). Kafka:
+# KafkaApis.handleFetchRequest, `erroneous`.
+NOT_FOUND = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 FIRST_VERSION_BY_ID = 13
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
 FIRST_VERSION_WITH_LEADER = 16
@@ -179,7 +182,7 @@ def respond_or_wait(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     """Respond or begin to wait. Must be called in the same turn of the event loop as the reads."""
     must_wait = readable_bytes < request.min_bytes and request.max_wait_ms > 0
-    if must_wait and not has_urgent(context, answers):
+    if must_wait and not has_urgent(context, plan, answers):
         missing_bytes = request.min_bytes - readable_bytes
         return WaitingFetch(context, request, plan, missing_bytes, find_logs(context, plan))
     if context.api_version <= LAST_VERSION_WITH_MESSAGE_SETS:
@@ -210,7 +213,8 @@ def logs_at_end(context: RequestContext, plan: FetchPlan) -> list[PartitionLog] 
 
 
 def find_logs(context: RequestContext, plan: FetchPlan) -> list[PartitionLog]:
-    return [find_log(context, key) for key in plan.wanted]
+    """The logs to wait for."""
+    return [find_log(context, key) for key in plan.wanted if key not in plan.refused]
 
 
 class WaitingFetch(asyncio.Future[FetchResponse]):
@@ -273,7 +277,8 @@ class WaitingFetch(asyncio.Future[FetchResponse]):
 
     def _respond_or_wait(self, has_news: bool, answers: Answers, readable_bytes: int) -> None:
         context, request = self._context, self._request
-        if has_news and needs_more(request, readable_bytes) and not has_urgent(context, answers):
+        must_wait = has_news and needs_more(request, readable_bytes)
+        if must_wait and not has_urgent(context, self._plan, answers):
             left_ms = (self._until_s - context.broker.loop.time()) * 1000
             if left_ms > 0:
                 missing_bytes = request.min_bytes - readable_bytes
@@ -336,7 +341,7 @@ async def fetch_in_slices(
                 must_wait = has_news and needs_more(request, readable_bytes) and left_ms > 0
             else:
                 must_wait = may_wait and missing_bytes > 0
-            if not must_wait or has_urgent(context, answers):
+            if not must_wait or has_urgent(context, plan, answers):
                 break
             has_news = await watch.wait(missing_bytes, left_ms)
             has_waited = True
@@ -448,11 +453,17 @@ def within_quota(
     return replace(request, max_bytes=largest_bytes)
 
 
-def has_urgent(context: RequestContext, answers: Answers) -> bool:
-    """Whether an answer must be sent without waiting for records: an error or a divergence."""
-    for answer in context.sliced(iter(answers.values())):  # a generator would take longer
+def has_urgent(context: RequestContext, plan: FetchPlan, answers: Answers) -> bool:
+    """Whether an answer must be sent without waiting for records: an error or a divergence.
+
+    Or whether no partition can be read.
+    """
+    refused = plan.refused
+    if len(refused) == len(plan.wanted):
+        return True
+    for key, answer in context.sliced(iter(answers.items())):  # a generator would take longer
         if (
-            answer.error_code != ErrorCode.NONE
+            (answer.error_code != ErrorCode.NONE and key not in refused)
             or answer.diverging_epoch.end_offset >= 0
             or answer.records is TOO_LARGE
             or answer.preferred_read_replica >= 0
@@ -488,7 +499,9 @@ def read_all(
     for key in context.sliced(iter(keys)):
         wanted = plan.wanted[key]
         if key[0] in plan.refused_topics:
-            answers[key] = partition_with_error(context, wanted, refusal(ResourceType.TOPIC))
+            answers[key] = plan.refused[key] = partition_with_error(
+                context, wanted, refusal(ResourceType.TOPIC)
+            )
             continue
         try:
             log = find_log(context, key)
@@ -570,9 +583,14 @@ def unreadable_partition(
     """The answer for a partition that cannot be read, or not here."""
     if isinstance(error, PreferredReplicaError):
         return read_elsewhere(context, plan.wanted[key], error)
+    if key in plan.refused:
+        return plan.refused[key]
     if error.code is ErrorCode.UNKNOWN_TOPIC_ID and (has_waited or key[0] in plan.names):
         error = deleted_since(context, plan, key)
-    return partition_with_error(context, plan.wanted[key], error, was_found=has_waited)
+    answer = partition_with_error(context, plan.wanted[key], error, was_found=has_waited)
+    if not has_waited and error.code in NOT_FOUND:
+        plan.refused[key] = answer
+    return answer
 
 
 def read_elsewhere(

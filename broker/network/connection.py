@@ -7,8 +7,9 @@ This is the rim: asyncio calls it, and it calls what does no I/O of its own:
 - answer_sender sends the answers.
 
 While requests are held, the connection goes on reading up to 16 KiB, because a paused uvloop
-connection does not notice that the client has closed. When the client closes, the work that its
-request waits for is cancelled.
+connection does not notice that the client has closed. When the client closes, a request that waits
+for other clients is cancelled, and the requests that follow it are served. Kafka: Selector.close,
+`closingChannels`.
 
 The event loop reads a socket up to 32 times in a row while bytes are there: from a client that
 sends large requests faster than they are served, many megabytes. So after so many bytes reading
@@ -106,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state = ServingState()
         self._sender = AnswerSender(support.sender)
         self._waiting: asyncio.Future[object] | None = None  # for the answer
+        self._is_cancelled_at_end = False  # see Answer
         self._throttled: asyncio.TimerHandle | None = None
         self._turn_bytes = 0  # of large reads, since it has given way
         self._gives_way = False  # reads nothing for one turn of the loop
@@ -143,19 +145,37 @@ class Connection(asyncio.BufferedProtocol):
                 self._give_way()
 
     def eof_received(self) -> bool:
-        return False
+        return self._end()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 # asyncio's signature
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None  # they hold each other: without the collector neither would be freed
+        if exc is None or not self._end():  # else the client has reset it
+            self._lost()
+
+    def _end(self) -> bool:
+        """Note that the client has ended. Returns whether there is something left to serve."""
+        is_left = self._state.end()
+        if is_left:
+            self._cancel_waiting()
+        return is_left
+
+    def _cancel_waiting(self) -> None:
+        """Cancel a request that waits for other clients, because its own one has ended."""
+        if self._waiting is not None and self._is_cancelled_at_end:
+            # Later: a task that is cancelled before its first step would do nothing.
+            self._loop.call_soon(self._waiting.cancel)
+
+    def _lost(self) -> None:
         partial = self.partial_frame
         if partial is not None:
             logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)
+        is_stopping = self._state.holds & FINISHING
         self._state.hold(CLOSED)
-        if self._waiting is not None:
+        if self._waiting is not None and (self._is_cancelled_at_end or is_stopping):
             self._waiting.cancel()
         if self._throttled is not None:
             self._throttled.cancel()
         self._sender.close()
-        self._transport = None  # they hold each other: without the collector neither would be freed
         self._support.closed(self)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -206,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _pause_or_resume(self) -> None:
         """Stop reading while it gives way, or the buffer is full and may not grow."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._transport.is_closing() or self._state.has_ended:
             return
         pauses = self._gives_way or (self._received.is_full(self.busy) and not self._grow())
         if pauses == self._is_paused:
@@ -256,15 +276,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self) -> None:
         """Serve the whole requests that have arrived, until one is held."""
-        state, received, transport = self._state, self._received, self._transport
+        state, received = self._state, self._received
         if state.must_close:
             self.close(None)
             return
         until_s = 0.0  # set when the first request is served
         try:
             while not state.holds:
-                if transport is None or transport.is_closing():
-                    return
                 frame = received.next_frame(self.session.max_request_bytes)
                 if frame is None:
                     break
@@ -282,6 +300,9 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse_frame(error)
             return
         self._sender.flush()
+        if state.has_ended and not state.holds:
+            self.close(None)
+            return
         if received.tidy(state.holds != 0) or self._is_paused or self._has_grant:
             self._after_serving()
 
@@ -328,7 +349,10 @@ class Connection(asyncio.BufferedProtocol):
         else:
             future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
+        self._is_cancelled_at_end = answer.is_cancelled_at_end
         self._state.hold(ANSWER)
+        if self._state.has_ended:
+            self._cancel_waiting()
         answer.pending = None  # a task that is cancelled and its answer would hold each other
         future.add_done_callback(partial(self._waited, answer))
 
@@ -336,6 +360,7 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         self._state.release(ANSWER)
         if done.cancelled():
+            self._serve()  # what the client sent before it ended
             return
         self.last_active_ms = self._support.timer_ms()
         try:
@@ -352,7 +377,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.session.ends:
             self._state.finish()
-        if self._received.end or self._state.must_close or self._has_grant:
+        state = self._state
+        if self._received.end or state.must_close or state.has_ended or self._has_grant:
             self._serve()
 
     def _send(self, answer: Answer) -> None:
@@ -372,7 +398,7 @@ class Connection(asyncio.BufferedProtocol):
     def _throttle(self, meter: RequestMeter) -> None:
         """Serve no request for the time by which the client has exceeded a quota."""
         meter.finish()
-        if meter.throttle_ms and not self._state.holds & FINISHING:
+        if meter.throttle_ms and not self._state.holds & (FINISHING | CLOSED):
             self._state.hold(THROTTLE)
             self._throttled = self._loop.call_later(meter.throttle_ms / 1000, self._unthrottle)
 
@@ -413,12 +439,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_broken(self, error: BaseException) -> None:
         """Cut the connection in the middle of an answer."""
-        if self._transport is None or self._transport.is_closing():
+        if self._state.holds & CLOSED:
             return
         if not isinstance(error, ConnectionError):
             logger.error("cut %s in the middle of an answer: %s", self.session, error)
-        self._state.hold(CLOSED)
-        self._transport.abort()
+        self._close(at_once=True)
 
     # -- the end ----------------------------------------------------------------------------------
 
@@ -430,23 +455,31 @@ class Connection(asyncio.BufferedProtocol):
         self._serve()
 
     def abort(self) -> None:
-        """Close the connection at once, whatever is to be sent."""
-        if self._transport is not None:
-            self._state.hold(CLOSED)
-            self._transport.abort()
+        """Close the connection at once, whatever is to be sent or served."""
+        self._state.hold(FINISHING)
+        if not self._state.holds & CLOSED:
+            self._close(at_once=True)
 
     def close(self, reason: str | None) -> None:
         """Close the connection; a `reason` is logged. What is unsent is dropped."""
-        if self._transport is None or self._transport.is_closing():
+        if self._state.holds & CLOSED:
             return
         if reason is not None:
             logger.warning("closed %s: %s", self.session, reason)
+        self._close(at_once=False)
+
+    def _close(self, *, at_once: bool) -> None:
         self._state.hold(CLOSED)
-        self._transport.close()
+        if self._transport is None:  # the client has reset it
+            self._loop.call_soon(self._lost)
+        elif at_once:
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def _close_when_sent(self, reason: str | None) -> None:
         """As `close`, once the client has the answers to the requests before."""
-        if self._transport is None or self._transport.is_closing():
+        if self._state.holds & CLOSED:
             return
         if reason is not None:
             logger.warning("closed %s: %s", self.session, reason)

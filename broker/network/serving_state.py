@@ -14,6 +14,10 @@ served while one of these holds is set:
 
 Several can be set at once: the answers before a request that waits may be unsent. A connection of
 which FINISHING is the only hold is to be closed.
+
+A client may end, by a close or a reset, while a hold is set. `has_ended` says so. The requests that
+have arrived are then served as before, and the connection is closed when none is left, or as soon
+as an answer cannot be sent. So no record of a producer with acks=0 is lost when it closes.
 """
 
 from __future__ import annotations
@@ -29,10 +33,11 @@ CLOSED = 32
 class ServingState:
     """The holds of a connection. Setting a hold twice is one hold."""
 
-    __slots__ = ("holds",)
+    __slots__ = ("has_ended", "holds")
 
     def __init__(self) -> None:
         self.holds = 0
+        self.has_ended = False
 
     @property
     def must_close(self) -> bool:
@@ -46,6 +51,11 @@ class ServingState:
     def release(self, reason: int) -> None:
         """Clear a hold, if it is set."""
         self.holds &= ~reason
+
+    def end(self) -> bool:
+        """Note that the client has ended. Returns whether something is left to do."""
+        self.has_ended = self.holds != 0 and not self.holds & CLOSED
+        return self.has_ended
 
     def finish(self) -> None:
         """Serve no request any more."""

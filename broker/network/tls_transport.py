@@ -150,7 +150,7 @@ class TlsTransport(asyncio.Transport):
         self._loop.call_soon(self._read)  # a part of a record may be left in OpenSSL
 
     def _watch(self) -> None:
-        if not self._is_paused and not self._is_closing:
+        if self._may_read():
             self._loop.add_reader(self.output.fileno(), self._read)
 
     def _unwatch(self) -> None:
@@ -163,7 +163,7 @@ class TlsTransport(asyncio.Transport):
         """Receive until there is nothing left, or this connection has had its turn."""
         assert self._socket is not None
         left_bytes, self._left_records = TURN_BYTES, TURN_RECORDS
-        while left_bytes > 0 and self._left_records and not (self._is_paused or self._is_closing):
+        while left_bytes > 0 and self._left_records and self._may_read():
             view = self._protocol.get_buffer(-1)
             assert isinstance(view, memoryview)
             try:
@@ -178,11 +178,20 @@ class TlsTransport(asyncio.Transport):
                 self._protocol.buffer_updated(received)
                 left_bytes -= received
             if self._has_ended:
-                self.close()
+                self._end()
             if received < len(view) and self._left_records:
                 return
-        if not (self._is_paused or self._is_closing) and self._socket.pending():
+        if self._may_read() and self._socket.pending():
             self._loop.call_soon(self._read)
+
+    def _may_read(self) -> bool:
+        return not (self._is_paused or self._is_closing or self._has_ended)
+
+    def _end(self) -> None:
+        """Close, unless the protocol still serves what the client has sent."""
+        self._unwatch()
+        if not self._protocol.eof_received():
+            self.close()
 
     def _receive_into(self, sock: ssl.SSLSocket, view: memoryview) -> int:
         """Fill the view with what has arrived; one call of OpenSSL returns one record at most."""

@@ -70,6 +70,14 @@ _INDEPENDENT_OF_COORDINATORS = (
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
 )
+# These requests wait for what other clients do. They are cancelled when their own client closes;
+# the others run to their end, as all do in Kafka.
+_CANCELLED_AT_END = (
+    ApiKey.FETCH,
+    ApiKey.SHARE_FETCH,
+    ApiKey.JOIN_GROUP,
+    ApiKey.SYNC_GROUP,
+)
 # A small request of these APIs takes little time. Those of the others may ask about much of what
 # the broker has.
 _SERVED_AT_ONCE = frozenset(
@@ -120,7 +128,8 @@ class RefusedRequestError(Exception):
 class Answer:
     """A response and what is needed to encode it.
 
-    `pending` is set while the response is still to come. `awaits_coordinator` says that the
+    `pending` is set while the response is still to come; `is_cancelled_at_end` says whether it is
+    to be cancelled when the client closes. `awaits_coordinator` says that the
     response may reveal what a coordinator has written, see Dispatcher.wait_for_coordinators;
     `retry` then gives the response to send if that write is lost: if more fsyncs have failed than
     `lost_before`, which LogSyncs had counted when the request began. `meter` is set if there are
@@ -132,6 +141,7 @@ class Answer:
         "_flexible_header",
         "_version",
         "awaits_coordinator",
+        "is_cancelled_at_end",
         "lost_before",
         "meter",
         "pending",
@@ -142,6 +152,7 @@ class Answer:
     def __init__(self, correlation_id: int, version: int, flexible_header: bool) -> None:
         self.pending: Awaitable[Any] | None = None
         self.response: Any = None
+        self.is_cancelled_at_end = False
         self.awaits_coordinator = False
         self.lost_before = 0
         self.retry: Retry | None = None
@@ -273,7 +284,9 @@ class Dispatcher:
             return self._serve(session, route, header.client_id, number, request, len(frame))
         except NotSmallError:
             serve = partial(self._serve_in_slices, session, route, header, position)
-            return SlicedAnswer(self._broker.turns.slices, serve)
+            sliced = SlicedAnswer(self._broker.turns.slices, serve)
+            sliced.is_cancelled_at_end = route.key in _CANCELLED_AT_END
+            return sliced
 
     def _serve(
         self,
@@ -456,6 +469,7 @@ class Dispatcher:
                 answer.pending = self._when_synced(answer, due.values())
             return
         answer.pending = result
+        answer.is_cancelled_at_end = route.key in _CANCELLED_AT_END
         answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
         if answer.awaits_coordinator:
             answer.retry = partial(retry_if_lost, route.handle, context, request)

@@ -22,9 +22,8 @@ from contextlib import suppress
 from typing import Any
 
 from odradek.broker.disk.cold_reads import ColdReads
-from odradek.broker.turns.cleanup import stepping_to_end
 from odradek.broker.turns.turn_queue import TurnQueue
-from odradek.coordinator.runtime.steps import FEW, no_step
+from odradek.coordinator.runtime.steps import FEW, no_step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.storage.files import WouldWaitError
 from odradek.storage.log import PartitionLog
@@ -106,7 +105,7 @@ class WaitingRead(Awaitable[Answers]):
                     return answers
         finally:
             timer.cancel()
-            for led in stepping_to_end(self._led.values(), self._read.step):
+            for led in stepping(iter(self._led.values()), self._read.step):
                 led.waiting.discard(self._wake)
                 led.log.on_append.discard(self._appended)
 

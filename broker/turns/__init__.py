@@ -23,6 +23,6 @@ Reading is limited by bytes: a connection that brought 512 KiB is not read for o
 So a turn is at most the sum of these limits and one step of each: about 4 ms, and less than 1 ms
 when nobody sends what is large.
 
-Reading order: turn_queue, group_turns, large_turns, slices (with full_collections, seen,
-cleanup and message_parts), group_slices, turns.
+Reading order: turn_queue, group_turns, large_turns, slices (with full_collections, seen
+and message_parts), group_slices, turns.
 """

@@ -9,6 +9,8 @@ has. Apache Kafka loses one of its threads to such a request. Here it would stop
   a handler for each entry that it serves (RequestContext.sliced). Nothing else ends a slice, so all
   that is done for one entry is done in one turn: nothing comes between a decision, its record in a
   log, and the change of state by that record.
+- A step does not end a request that is cancelled: it ends where it awaits something. So a request
+  that changes one entry after the other is not left half done when its client closes.
 - What a handler has looked up before a step may have changed after it. It looks up the state of an
   entry when it serves the entry.
 - A first slice may run as soon as its request arrives, so a request that needs one slice costs
@@ -215,7 +217,7 @@ class SliceRunner:
         self._idle: list[_Stack] = []
 
     def run(self, make: Make[T]) -> asyncio.Task[T]:
-        """Run the coroutine that `make` returns. Cancelling the task ends it at its next step."""
+        """Run the coroutine that `make` returns. Cancelling the task ends it at its next await."""
         return asyncio.ensure_future(self._work(make))
 
     def begin(self, make: Make[T]) -> Result[T] | asyncio.Task[T]:
@@ -287,6 +289,7 @@ class _InSlices(Awaitable[T]):
         self._collections = collections
         self._idle = idle
         self._begins_now = False
+        self._is_cancelled = False
 
     def begin_now(self) -> Generator[Any, Any, T]:
         """As `__await__`, but the first slice does not wait for a turn."""
@@ -303,6 +306,9 @@ class _InSlices(Awaitable[T]):
                 if is_complete:
                     done: T = result
                     return done
+                if self._is_cancelled:
+                    self._is_cancelled = False
+                    _cancel_own_task()
                 try:
                     yield result  # a future, for the task that awaits this
                     resume, argument = coroutine.send, None
@@ -323,6 +329,8 @@ class _InSlices(Awaitable[T]):
             while True:
                 try:
                     yield from self._turn()
+                except asyncio.CancelledError:
+                    self._is_cancelled = True
                 except BaseException as error:  # noqa: BLE001 # passed on to the coroutine
                     throws = stack.throw if stack.is_busy else partial(stack.call, coroutine.throw)
                     go_on = partial(throws, error)
@@ -352,6 +360,13 @@ class _InSlices(Awaitable[T]):
             self._begins_now = False
             return
         yield from self._turns.next()
+
+
+def _cancel_own_task() -> None:
+    """Cancel the task that runs, which then does not wait for what it awaits next."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
 
 
 def _outcome(stack: _Stack) -> tuple[bool, Any]:

@@ -21,8 +21,9 @@ LIMIT = 8 * 1024 * 1024
 class FakeAnswer:
     """Writes the pieces it was made of: bytes, or slices of files."""
 
-    def __init__(self, *pieces: object, pending: object = None) -> None:
+    def __init__(self, *pieces: object, pending: object = None, runs_on: bool = False) -> None:
         self.pending = pending
+        self.is_cancelled_at_end = not runs_on
         self.response: object = pieces
         self.meter = None
 

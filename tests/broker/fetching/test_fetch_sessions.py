@@ -180,13 +180,13 @@ def test_a_session_that_was_not_used_for_two_minutes_is_replaced() -> None:
     assert open_session(sessions, 1, now_ms=EVICTION_MS + 1) == 2
 
 
-def test_an_old_but_used_session_is_replaced_only_by_one_that_is_not_smaller() -> None:
+def test_an_old_but_used_session_is_replaced_only_by_a_larger_one() -> None:
     sessions = make_sessions(max_sessions=1)
     session_id = open_session(sessions, 0, 1)
     sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, EVICTION_MS)
     now_ms = EVICTION_MS + 1
-    assert open_session(sessions, 0, now_ms=now_ms) == 0
-    assert open_session(sessions, 0, 1, now_ms=now_ms) == 2
+    assert open_session(sessions, 0, 1, now_ms=now_ms) == 0
+    assert open_session(sessions, 0, 1, 2, now_ms=now_ms) == 2
 
 
 def test_a_session_has_no_more_partitions_than_the_broker_and_a_few() -> None:

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 
-import pytest
-
 from odradek.broker.fetching.fetch_waiters import FetchWaiters
 
 
@@ -163,18 +161,3 @@ async def test_uncommitted_reads_count_the_bytes_of_open_transactions() -> None:
     _, waiting = await begin([log], 100)
     log.grow(100)
     assert await has_ended(waiting)
-
-
-async def test_a_watch_that_is_cancelled_while_it_closes_leaves_no_log() -> None:
-    logs = [FakeLog(), FakeLog()]
-    watch = FetchWaiters(asyncio.get_running_loop()).watch(committed=False)
-    for partition, log in enumerate(logs):
-        watch.add(("t", partition), log)  # type: ignore[arg-type] # as much of it as is needed
-    with pytest.raises(asyncio.CancelledError):
-        watch.close(cancel)
-    assert not any(log.on_append for log in logs)
-
-
-def cancel() -> None:
-    """A step at which the client has gone."""
-    raise asyncio.CancelledError

@@ -199,6 +199,94 @@ async def test_the_work_that_a_client_waits_for_is_cancelled_when_it_disconnects
     assert pending.cancelled()
 
 
+def end(client: Client, how: str) -> None:
+    """End the client's side of the connection."""
+    if how == "half":
+        client.writer.write_eof()
+    elif how == "close":
+        client.writer.close()
+    else:
+        sock = client.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.writer.transport.abort()
+
+
+async def ended_while_busy(
+    server: FakeServer, client: Client, how: str, *requests: bytes, runs_on: bool = True
+) -> asyncio.Future[Any]:
+    """Send requests, and end when the first one waits. Returns what it waits for."""
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[b"slow"] = FakeAnswer(pending=pending, runs_on=runs_on)
+    client.send(b"slow", *requests)
+    size = sum(4 + len(request) for request in requests)
+    await until(lambda: server.connections and server.connections[0]._waiting)
+    connection = server.connections[0]
+    await until(lambda: connection._received.unserved_bytes == size)
+    end(client, how)
+    await until(lambda: connection._state.has_ended)
+    return pending
+
+
+@pytest.mark.parametrize("how", ["half", "close", "reset"])
+async def test_what_a_client_has_sent_before_its_end_is_served(
+    server: FakeServer, client: Client, how: str
+) -> None:
+    throttled = server.answers[b"much"] = FakeAnswer()
+    throttled.response, throttled.meter = None, Meter(50)
+    server.answers[b"acks=0"] = None
+    pending = await ended_while_busy(server, client, how, b"much", b"acks=0", b"acks=0")
+    assert server.served == [b"slow"]
+    assert not server.lost.is_set()
+    pending.set_result(None)  # as for acks=0: nothing is sent that could fail
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert server.served == [b"slow", b"much", b"acks=0", b"acks=0"]
+
+
+async def test_a_client_that_has_shut_down_its_side_gets_its_answers(
+    server: FakeServer, client: Client
+) -> None:
+    pending = await ended_while_busy(server, client, "half", b"quick")
+    pending.set_result(b"at last")
+    assert [await client.receive(), await client.receive()] == [b"at last", b"quick"]
+    assert await client.ended()
+
+
+async def test_requests_that_wait_for_others_are_cancelled_at_the_end_and_the_next_are_served(
+    server: FakeServer, client: Client
+) -> None:
+    again = asyncio.get_running_loop().create_future()
+    server.answers[b"again"] = FakeAnswer(pending=again)
+    server.answers[b"acks=0"] = None
+    pending = await ended_while_busy(server, client, "close", b"again", b"acks=0", runs_on=False)
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert pending.cancelled()
+    assert again.cancelled()
+    assert server.served == [b"slow", b"again", b"acks=0"]
+
+
+async def test_an_answer_that_cannot_be_sent_ends_what_a_client_has_left(
+    server: FakeServer, client: Client
+) -> None:
+    pending = await ended_while_busy(server, client, "reset", b"too late")
+    pending.set_result(b"at last")
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert server.served == [b"slow"]
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+async def test_a_client_that_has_ended_does_not_hold_up_a_stop(
+    server: FakeServer, client: Client, how: str
+) -> None:
+    pending = await ended_while_busy(server, client, how, b"too late")
+    (connection,) = server.connections
+    connection.finish()
+    assert not pending.cancelled(), "its request may take until the broker stops waiting"
+    connection.close("the broker stops")
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert pending.cancelled()
+    assert server.served == [b"slow"]
+
+
 async def test_a_request_without_an_answer_does_not_delay_the_next(
     server: FakeServer, client: Client
 ) -> None:

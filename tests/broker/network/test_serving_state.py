@@ -42,6 +42,18 @@ def test_a_connection_that_finishes_waits_for_its_answers_and_for_nothing_else(
     assert state.must_close
 
 
+@given(steps)
+def test_a_client_that_ends_leaves_something_to_do_while_there_are_holds(
+    script: list[tuple[bool, int]],
+) -> None:
+    state = ServingState()
+    for holds, reason in script:
+        (state.hold if holds else state.release)(reason)
+    assert state.end() == state.has_ended == bool(state.holds)
+    state.hold(CLOSED)
+    assert not state.end()
+
+
 def test_a_closed_connection_neither_serves_nor_closes_again() -> None:
     state = ServingState()
     state.hold(CLOSED)

@@ -201,12 +201,16 @@ async def test_the_client_of_a_fetch_in_slices_goes(broker: Broker) -> None:
 
 async def test_a_topic_is_deleted_while_its_partitions_are_fetched(broker: Broker) -> None:
     answer = begin_fetch(broker, fetch_of_all(broker, session_epoch=0))
-    while not broker.log_manager.get("t", 0).on_append:
+    first = broker.log_manager.get("t", 0)
+    while not first.on_append:
         await turns(1)
     broker.controller.delete_topics([TopicRef("t")], NOW_MS)
+    first.take_offline("its topic is deleted")  # as the rest of a deletion (TopicLogs)
+    first.notify_waiters()
     response = await asyncio.wait_for(answer, 20)
     codes = {one.error_code for one in response.responses[0].partitions}
-    assert codes == {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID}
+    # The deletion comes before the reads of the latter.
+    assert codes == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}
 
 
 async def test_one_of_two_requests_of_a_session_at_the_same_time_is_refused(

@@ -15,7 +15,7 @@ from odradek.broker.shares.share_read import Answers, ShareFetchCall, ShareRead
 from odradek.broker.shares.waiting import WaitingRead
 from odradek.broker.turns.turn_queue import TurnQueue
 from odradek.broker.turns.turns import SHARE_FETCHES_S
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
@@ -44,10 +44,8 @@ class Read:
     `on_attempt` is called with each attempt.
     """
 
-    def __init__(
-        self, led: Led, step: Step = no_step, on_attempt: Callable[[], object] = no_step
-    ) -> None:
-        self.step = step
+    def __init__(self, led: Led, on_attempt: Callable[[], object] = no_step) -> None:
+        self.step = no_step
         self._on_attempt = on_attempt
         self.on_open: Callable[[Led], object]
         self._led = led
@@ -110,22 +108,6 @@ async def test_a_record_that_comes_as_a_cold_read_ends_wakes_the_fetch() -> None
 
     waiting = waiting_read(Read(led), append)
     assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
-    assert not led.on_append
-    assert not led.waiting
-
-
-async def test_a_fetch_that_is_cancelled_while_it_ends_leaves_nothing_behind() -> None:
-    led = Led()
-
-    def cancel() -> None:
-        raise asyncio.CancelledError
-
-    def wake() -> None:
-        for each in tuple(led.waiting):
-            each(led)
-
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(waiting_read(Read(led, cancel), wake), LIMIT_SECONDS)
     assert not led.on_append
     assert not led.waiting
 

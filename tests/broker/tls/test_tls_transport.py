@@ -29,6 +29,23 @@ class Ends(asyncio.BufferedProtocol):
         self.has_ended.set()
 
 
+class Serves(Ends):
+    """A connection that has something to serve when its client ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_left = asyncio.Event()
+        self.received = b""
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.received += bytes(self.room[:nbytes])
+
+    def eof_received(self) -> bool:
+        assert not self.is_left.is_set(), "it has ended once"
+        self.is_left.set()
+        return True
+
+
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[ssl.SSLSocket, ssl.SSLSocket]]:
     """The broker's and the client's side of a connection whose handshake is complete."""
@@ -76,3 +93,27 @@ async def test_nothing_is_sent_once_the_client_has_ended_its_tls(
         received = beneath.recv(len(SECRET) * 2)
     assert received
     assert SECRET[:100] not in received
+
+
+async def test_a_protocol_may_serve_what_is_left_when_the_client_has_ended(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket],
+) -> None:
+    served, asking = pair
+    serves = Serves()
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, serves, memoryview(bytearray(CHUNK_BYTES))
+    )
+    transport.begin_reading(served)
+    asking.send(b"request")
+    with suppress(ssl.SSLError):  # it waits for the broker's end
+        asking.unwrap()
+    await serves.is_left.wait()
+    assert serves.received == b"request"
+    transport.pause_reading()
+    transport.resume_reading()
+    await asyncio.sleep(0)
+    assert transport.output.send(SECRET[:100])
+    transport.close()
+    await serves.has_ended.wait()
+    with socket.socket(fileno=asking.detach()) as beneath:
+        assert SECRET[:100] not in beneath.recv(1000)

@@ -1,4 +1,4 @@
-"""Work in slices gives way, keeps what belongs to it, and ends when it is cancelled."""
+"""Work in slices gives way, keeps what belongs to it, and ends where it awaits something."""
 
 import asyncio
 import weakref
@@ -8,7 +8,6 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from odradek.broker.turns import slices as slices_module
-from odradek.broker.turns.cleanup import stepping_to_end
 from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.large_turns import AT_ONCE_S, LargeTurns
 from odradek.broker.turns.message_parts import Parts, parts_of
@@ -183,24 +182,6 @@ async def test_a_turn_of_the_loop_runs_one_slice_however_many_wait() -> None:
     assert steps == 200
 
 
-async def test_a_cleanup_that_is_cancelled_gives_way_and_is_done_to_its_end() -> None:
-    cleaned: list[int] = []
-
-    async def serve(slices: Slices) -> None:
-        try:
-            slices.step()
-        finally:
-            for item in stepping_to_end(range(5), slices.step):
-                cleaned.append(item)
-                if item == 1:
-                    task.cancel()
-
-    task = runner().run(serve)
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert cleaned == [0, 1, 2, 3, 4]
-
-
 async def test_a_coroutine_can_await_between_its_slices() -> None:
     loop = asyncio.get_running_loop()
 
@@ -256,23 +237,21 @@ async def test_an_error_in_a_slice_is_the_tasks() -> None:
         await runner().run(serve)
 
 
-@pytest.mark.parametrize("turns", [0, 1, 5, 6, 40])
-async def test_a_cancelled_request_ends_at_its_next_step(turns: int) -> None:
+@pytest.mark.parametrize("turns", [1, 5, 6, 40])
+async def test_a_cancelled_request_ends_where_it_awaits_something(turns: int) -> None:
     current = Current()
-    ended: list[str] = []
-
-    def handle(slices: Slices) -> None:
-        try:
-            for _ in slices.of(range(1000)):
-                pass
-        finally:
-            ended.append("in a greenlet")
+    done: list[int] = []
+    waits_for = asyncio.get_running_loop().create_future()
 
     async def serve(slices: Slices) -> None:
+        done.extend(slices.of(range(100)))
         try:
-            handle(slices)
+            await waits_for
         finally:
-            ended.append("in the coroutine")
+            for item in slices.of(range(100, 200)):
+                done.append(item)
+                if item == 150:
+                    task.cancel()
 
     task = runner(current).run(serve)
     for _ in range(turns):
@@ -280,8 +259,20 @@ async def test_a_cancelled_request_ends_at_its_next_step(turns: int) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert ended in ([], ["in a greenlet", "in the coroutine"])
+    assert waits_for.cancelled()
+    assert done == list(range(200))
     assert current.state is None
+
+
+async def test_a_cancelled_request_that_awaits_nothing_is_done() -> None:
+    async def serve(slices: Slices) -> list[int]:
+        return list(slices.of(range(10)))
+
+    task = runner().run(serve)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == list(range(10))
 
 
 async def test_stacks_are_used_again_and_hold_nothing_of_the_last_call() -> None:
