@@ -100,6 +100,7 @@ class Coordinators:
             configs=self.group_configs.share,
             slices=turns.slices,
             queues=self.queues,
+            create_lost_state=self.groups.share_groups.create_lost_state,
         )
         self.shares = self._create_shares(find_log=find_log)
         self._shares_of_nodes: list[Shares] = []  # of a played cluster

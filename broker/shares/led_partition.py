@@ -53,6 +53,10 @@ STALE_STATE = frozenset(
 EARLIEST, LATEST = "earliest", "latest"
 
 
+class NoStateError(ApiError):
+    """There is no stored state of a share-partition."""
+
+
 def state_error(error: ApiError) -> ApiError:
     """Convert an error of the share coordinator to the one that clients get."""
     return ApiError(STATE_ERRORS.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
@@ -79,8 +83,9 @@ class LedPartition:
     ) -> None:
         """Read the stored state; `now_ms` is wall-clock time. It may change in a step.
 
-        Raises ApiError: errors of the share coordinator, OFFSET_NOT_AVAILABLE; and WouldWaitError
-        inside an attempt (cold_reads.py), because the start offset may be looked up by time.
+        Raises NoStateError; ApiError: errors of the share coordinator, OFFSET_NOT_AVAILABLE; and
+        WouldWaitError inside an attempt (cold_reads.py), because the start offset may be looked up
+        by time.
         """
         self.key = key
         self.log = log
@@ -91,6 +96,8 @@ class LedPartition:
         try:
             state = states.read(key, self.leader_epoch, now_ms)
         except ApiError as error:
+            if error.code is ErrorCode.INVALID_REQUEST:
+                raise NoStateError(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from error
             raise state_error(error) from error
         self._stored = states.read_summary(key)  # with the leader's epoch
         start = state.start_offset

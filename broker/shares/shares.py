@@ -43,7 +43,7 @@ from odradek.storage.log import PartitionLog
 
 from .archiving import Archiving
 from .dead_letter_queues import DeadLetterQueues
-from .led_partition import STALE_STATE, LedPartition
+from .led_partition import STALE_STATE, LedPartition, NoStateError
 from .sessions import Place, SessionKey, ShareSession, ShareSessions
 
 logger = logging.getLogger("odradek.shares")
@@ -60,7 +60,7 @@ CLOSED_AT_ONCE = 256
 class Shares:
     """The share-partitions by key, and the sessions of the members that read them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # the parts of the broker that it connects
         self,
         *,
         loop: asyncio.AbstractEventLoop,
@@ -71,8 +71,11 @@ class Shares:
         find_log: Callable[[bytes, int], PartitionLog],
         slices: SliceRunner,
         queues: DeadLetterQueues,
+        create_lost_state: Callable[[SharePartitionKey], bool],
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError.
+
+        `create_lost_state` returns whether a state that should be there will be created again.
 
         `after_arrivals` calls its argument when the requests that have arrived are served.
         """
@@ -83,6 +86,7 @@ class Shares:
         self._states = states
         self._find_log = find_log
         self._slices = slices
+        self._create_lost_state = create_lost_state
         # The partitions of sessions that have ended, of which nothing has been released yet.
         self._unreleased: dict[SessionKey, list[Place]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,7 +113,12 @@ class Shares:
             self._close(key)
             log = self._find_log(key.topic_id, key.partition)
             now_ms = self._clock().wall_ms
-            opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
+            try:
+                opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
+            except NoStateError as error:
+                if not self._create_lost_state(key):
+                    raise
+                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
             letters = unfinished(opened.partition, opened.max_delivery_count, each_step)
             if key not in self._led and opened.is_as_stored:  # else something came in a step
                 break

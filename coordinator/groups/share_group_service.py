@@ -238,6 +238,21 @@ class ShareGroupService:
         if group.epoch < wanted.epoch or not is_initializing:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its state is deleted")
 
+    def create_lost_state(self, key: SharePartitionKey) -> bool:
+        """Have the state of a partition created again by the next heartbeat.
+
+        A power cut may take the state, and leave the record that says that it is there. Returns
+        False if the group has no such record. Raises ApiError.
+        """
+        shard = self._shards.of(key.group_id)
+        group = shard.state.share_group(key.group_id)
+        state = group.state_partitions
+        if key.partition not in state.assignable().get(key.topic_id, ()):
+            return False
+        logger.warning("the state of %s is lost; a heartbeat will create it again", key.text)
+        self._write_states(shard, group, state.without_initialized(key.topic_id, key.partition))
+        return True
+
     def _delete_states(
         self, group_id: str, partitions: Partitions, step: Step
     ) -> dict[bytes, ApiError]:

@@ -69,6 +69,7 @@ class ShareRig:
         ]
         self.states = ShareStates(topics={TOPIC_ID: partitions})
         self.overrides = {"share.auto.offset.reset": "earliest"}
+        self.has_lost_state = False
         self.shares = self._shares()
         for index in range(partitions):
             self.states.initialize(self.key(index))
@@ -84,6 +85,7 @@ class ShareRig:
             find_log=self._find_log,
             slices=self._slices,
             queues=NoQueues(),  # type: ignore[arg-type] # as much of them as is needed
+            create_lost_state=lambda _key: self.has_lost_state,
         )
 
     def _find_log(self, _topic_id: bytes, partition: int) -> PartitionLog:

@@ -107,6 +107,17 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     assert answers[TOPIC_ID, 0].acquired_records
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_share_partition_without_a_state_is_tried_again_if_the_state_will_be_created(
+    tmp_path: Path, is_lost: bool
+) -> None:
+    rig = ShareRig(tmp_path)
+    rig.states.coordinator.delete(rig.key(1), 0)
+    rig.has_lost_state = is_lost
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_lost else ErrorCode.UNKNOWN_SERVER_ERROR
+    assert rig.fetch("m", 0, 1)[TOPIC_ID, 1].error_code == error
+
+
 def test_a_fault_in_opening_a_share_partition_is_the_error_of_that_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

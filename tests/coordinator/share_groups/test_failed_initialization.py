@@ -70,6 +70,20 @@ def test_a_topic_that_is_deleted_does_not_delay_the_others(share: ShareMembers) 
     assert share.assigned() == {("payments", 0), ("payments", 1)}
 
 
+@pytest.mark.parametrize("lost", [{1}, {0, 1, 2}])
+def test_a_state_that_is_lost_is_created_again(share: ShareMembers, lost: set[int]) -> None:
+    share.join("m", "orders")
+    share.settle()
+    service = share.groups.coordinator.share_groups
+    for key in [key for key in share.states.kept if key.partition in lost]:
+        del share.states.kept[key]
+        assert service.create_lost_state(key)
+        assert not service.create_lost_state(key), "it is being created"
+    share.settle()
+    assert share.starts().keys() == OTHERS | {REFUSED}
+    assert share.assigned() == OTHERS | {REFUSED}
+
+
 # -- start offsets
 
 
