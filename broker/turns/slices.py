@@ -9,8 +9,9 @@ has. Apache Kafka loses one of its threads to such a request. Here it would stop
   a handler for each entry that it serves (RequestContext.sliced). Nothing else ends a slice, so all
   that is done for one entry is done in one turn: nothing comes between a decision, its record in a
   log, and the change of state by that record.
-- A step does not end a request that is cancelled: it ends where it awaits something. So a request
-  that changes one entry after the other is not left half done when its client closes.
+- A step does not end a request that is cancelled: it ends where it awaits something, or when its
+  work is done. So a request that changes one entry after the other is not left half done when its
+  client closes.
 - What a handler has looked up before a step may have changed after it. It looks up the state of an
   entry when it serves the entry.
 - A first slice may run as soon as its request arrives, so a request that needs one slice costs
@@ -308,7 +309,10 @@ class _InSlices(Awaitable[T]):
                     return done
                 if self._is_cancelled:
                     self._is_cancelled = False
-                    _cancel_own_task()
+                    # Then it does not wait for what it awaits now. Unless the cancellation was that
+                    # of a timeout which has ended since.
+                    if _own_task().cancelling():
+                        _own_task().cancel()
                 try:
                     yield result  # a future, for the task that awaits this
                     resume, argument = coroutine.send, None
@@ -317,6 +321,9 @@ class _InSlices(Awaitable[T]):
                 result = None  # a future refers to its result, which may be large
         finally:
             del argument  # an error that is raised again and this frame would hold each other
+            if self._is_cancelled and _own_task().cancelling():
+                # The work has ended, but the tasks that await it have not.
+                raise asyncio.CancelledError
 
     def _advance(
         self, coroutine: Coroutine[Any, Any, T], resume: Callable[[Any], Any], argument: Any
@@ -362,11 +369,10 @@ class _InSlices(Awaitable[T]):
         yield from self._turns.next()
 
 
-def _cancel_own_task() -> None:
-    """Cancel the task that runs, which then does not wait for what it awaits next."""
+def _own_task() -> asyncio.Task[Any]:
     task = asyncio.current_task()
     assert task is not None
-    task.cancel()
+    return task
 
 
 def _outcome(stack: _Stack) -> tuple[bool, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import weakref
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -264,15 +265,28 @@ async def test_a_cancelled_request_ends_where_it_awaits_something(turns: int) ->
     assert current.state is None
 
 
-async def test_a_cancelled_request_that_awaits_nothing_is_done() -> None:
-    async def serve(slices: Slices) -> list[int]:
-        return list(slices.of(range(10)))
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_cancelled_task_ends_although_its_work_awaits_nothing(fails: bool) -> None:
+    done: list[int] = []
 
-    task = runner().run(serve)
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    async def serve(slices: Slices) -> None:
+        done.extend(slices.of(range(10)))
+        if fails:
+            raise KeyError
+
+    async def serve_again_and_again() -> None:
+        while True:
+            with suppress(KeyError):
+                await runner().run(serve)
+
+    task = asyncio.ensure_future(serve_again_and_again())
+    for _ in range(7):
+        await asyncio.sleep(0)
+    assert len(done) % 10, "it is amid its work"
     task.cancel()
-    assert await task == list(range(10))
+    await asyncio.wait_for(asyncio.wait([task]), 100)
+    assert task.cancelled()
+    assert not len(done) % 10
 
 
 async def test_stacks_are_used_again_and_hold_nothing_of_the_last_call() -> None:
