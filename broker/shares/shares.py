@@ -75,7 +75,7 @@ class Shares:
     ) -> None:
         """`find_log` returns the log of a topic id and partition, or raises ApiError.
 
-        `create_lost_state` returns whether a state that should be there will be created again.
+        `create_lost_state` returns whether a state should have been there, and now is.
 
         `after_arrivals` calls its argument when the requests that have arrived are served.
         """

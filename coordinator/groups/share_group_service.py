@@ -239,19 +239,17 @@ class ShareGroupService:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its state is deleted")
 
     def create_lost_state(self, key: SharePartitionKey) -> bool:
-        """Have the state of a partition created again by the next heartbeat.
+        """Create the state of a partition again, if the group's record says that it is there.
 
-        A power cut may take the state, and leave the record that says that it is there. Returns
-        False if the group has no such record. Raises ApiError.
+        A power cut may take the state, and leave the record. All records of the partition are
+        delivered then, because nobody knows which were accepted. Raises ApiError.
         """
-        shard = self._shards.of(key.group_id)
-        group = shard.state.share_group(key.group_id)
-        state = group.state_partitions
-        if key.partition not in state.assignable().get(key.topic_id, ()):
-            return False
-        logger.warning("the state of %s is lost; a heartbeat will create it again", key.text)
-        self._write_states(shard, group, state.without_initialized(key.topic_id, key.partition))
-        return True
+        group = self._shards.of(key.group_id).state.share_group(key.group_id)
+        is_lost = key.partition in group.state_partitions.assignable().get(key.topic_id, ())
+        if is_lost:
+            logger.warning("the state of %s is lost: its records are delivered again", key.text)
+            self._states.initialize(key, group.epoch, 0, self._clock().wall_ms)
+        return is_lost
 
     def _delete_states(
         self, group_id: str, partitions: Partitions, step: Step

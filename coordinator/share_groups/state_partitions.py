@@ -54,12 +54,6 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
         """The state of these partitions could not be created."""
         return replace(self, initializing=_without(self.initializing, topics))
 
-    def without_initialized(self, topic_id: bytes, partition: int) -> "StatePartitions":
-        """The state of a partition has been lost."""
-        of_topic = self.initialized[topic_id]
-        lost = {topic_id: of_topic._replace(partitions=frozenset((partition,)))}
-        return replace(self, initialized=_without(self.initialized, lost))
-
     def with_deleting(self, topic_ids: Iterable[bytes]) -> "StatePartitions":
         """Begin to delete the initialized state of these topics."""
         deleted = frozenset(topic_ids)

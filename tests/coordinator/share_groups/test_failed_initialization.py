@@ -3,7 +3,9 @@
 import pytest
 
 from odradek.coordinator.groups.share_group_service import STATES_PER_TURN
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.groups import GROUP
 from tests.support.share_members import RETRY_MS, ShareMembers
 
 REFUSED = ("orders", 2)
@@ -78,10 +80,12 @@ def test_a_state_that_is_lost_is_created_again(share: ShareMembers, lost: set[in
     for key in [key for key in share.states.kept if key.partition in lost]:
         del share.states.kept[key]
         assert service.create_lost_state(key)
-        assert not service.create_lost_state(key), "it is being created"
     share.settle()
-    assert share.starts().keys() == OTHERS | {REFUSED}
+    starts = {("orders", partition): 0 if partition in lost else -1 for partition in range(3)}
+    assert share.starts() == starts, "it is not known what was accepted"
     assert share.assigned() == OTHERS | {REFUSED}
+    other = share.metadata.state.topics["payments"].id
+    assert not service.create_lost_state(SharePartitionKey(GROUP, other, 0))
 
 
 # -- start offsets
