@@ -56,12 +56,16 @@ def show_rows(
     as_json: bool,
     texts: int = 1,
 ) -> None:
-    """Print a table, or a list of JSON objects, whose fields have the names of the columns."""
+    """Print a table, or a list of JSON objects, whose fields have the names of the columns.
+
+    None is `-` in the table.
+    """
     if as_json:
         names = [name.replace(" ", "_") for name in header]
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
-        show_table(title, header, [[str(cell) for cell in row] for row in rows], texts=texts)
+        cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+        show_table(title, header, cells, texts=texts)
 
 
 def print_json(value: object) -> None:

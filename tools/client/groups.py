@@ -66,7 +66,7 @@ class GroupCommands:
                 [
                     {
                         "group": group.group_id,
-                        "state": group.state.name.lower(),
+                        "state": _state_of(group),
                         "members": [
                             {"member": each.member_id, "client": each.client_id, "host": each.host}
                             for each in group.members
@@ -84,7 +84,7 @@ class GroupCommands:
                 for lag in lags
             ]
             members = counted(len(group.members), "member")
-            show_table(f"{group.group_id}: {group.state.name.lower()}, {members}", header, rows)
+            show_table(f"{group.group_id}: {_state_of(group)}, {members}", header, rows)
 
     def watch(self, names: Sequence[str], every_s: float) -> None:
         """Print the description again and again, until control-C."""
@@ -226,3 +226,8 @@ def _base(key: Partition, committed: Mapping[Partition, int | None]) -> int:
     if offset is None:
         raise CommandError(f"nothing is committed in {key[0]}-{key[1]}, so it cannot be shifted")
     return offset
+
+
+def _state_of(group: ConsumerGroupDescription) -> str:
+    """PREPARING_REBALANCING as preparing_rebalance, which is Kafka's word."""
+    return str(group.state.name).lower().replace("rebalancing", "rebalance")

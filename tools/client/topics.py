@@ -37,10 +37,10 @@ class PartitionState:
     end_offset: int | None
 
     @property
-    def offsets(self) -> int:
-        """How many offsets it has; 0 if it does not answer."""
+    def offsets(self) -> int | None:
+        """How many offsets it has; None if it does not answer."""
         if self.first_offset is None or self.end_offset is None:
-            return 0
+            return None
         return self.end_offset - self.first_offset
 
 
@@ -65,7 +65,7 @@ class TopicCommands:
             name for name in cluster(self._admin).topics if not name.startswith("__") or internal
         )
         rows = [
-            (name, len(partitions), sum(each.offsets for each in partitions))
+            (name, len(partitions), _sum(each.offsets for each in partitions))
             for name, partitions in self._partitions(sorted(names)).items()
         ]
         header = ("topic", "partitions", "offsets")
@@ -165,3 +165,9 @@ class TopicCommands:
             for key, entry in sorted(entries.items())
             if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         }
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum; None if a count is not known."""
+    known = list(counts)
+    return None if None in known else sum(filter(None, known))
