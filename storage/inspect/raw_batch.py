@@ -36,6 +36,7 @@ from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionType
 from odradek.protocol.crc import crc32c
 from odradek.protocol.record import SMALLEST_RECORD_BYTES, Record, RecordHeaders, read_records
 from odradek.storage.files import Files, OpenFile
+from odradek.storage.index_file import MAX_RELATIVE_OFFSET
 
 from .raw_message import (
     OFFSET_AND_SIZE,
@@ -348,8 +349,9 @@ def find_whole_batch(
         at = chunk.find(MAGIC_V2, MAGIC_POSITION) - MAGIC_POSITION
         while 0 <= at <= last:
             offset, size = OFFSET_AND_SIZE.unpack_from(chunk, at)
-            is_possible = offset >= least_offset and size >= SMALLEST_SIZE
-            if is_possible and position + at + LOG_OVERHEAD + size <= end:
+            # Few other bytes look so; to check a CRC costs up to the rest of the file.
+            is_possible = 0 <= offset - least_offset <= MAX_RELATIVE_OFFSET
+            if is_possible and size >= SMALLEST_SIZE and position + at + LOG_OVERHEAD + size <= end:
                 batch = RawBatch(files, file, position + at, chunk[at : at + HEADER_BYTES])
                 if batch.is_valid():
                     return batch
