@@ -108,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sender = AnswerSender(support.sender)
         self._waiting: asyncio.Future[object] | None = None  # for the answer
         self._is_cancelled_at_end = False  # see Answer
+        self._is_lost = False  # its socket is closed
         self._throttled: asyncio.TimerHandle | None = None
         self._turn_bytes = 0  # of large reads, since it has given way
         self._gives_way = False  # reads nothing for one turn of the loop
@@ -171,12 +172,14 @@ class Connection(asyncio.BufferedProtocol):
             logger.warning("%s closed after %d of %d bytes of a request", self.session, *partial)
         is_stopping = self._state.holds & FINISHING
         self._state.hold(CLOSED)
+        self._is_lost = True
         if self._waiting is not None and (self._is_cancelled_at_end or is_stopping):
             self._waiting.cancel()
         if self._throttled is not None:
             self._throttled.cancel()
         self._sender.close()
-        self._support.closed(self)
+        if self._waiting is None:  # else the request may still use what ends with the connection
+            self._support.closed(self)
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -359,6 +362,9 @@ class Connection(asyncio.BufferedProtocol):
     def _waited(self, answer: Answer, done: asyncio.Future[object]) -> None:
         self._waiting = None
         self._state.release(ANSWER)
+        if self._is_lost:
+            self._ended_after_its_client(done)
+            return
         if done.cancelled():
             self._serve()  # what the client sent before it ended
             return
@@ -380,6 +386,12 @@ class Connection(asyncio.BufferedProtocol):
         state = self._state
         if self._received.end or state.must_close or state.has_ended or self._has_grant:
             self._serve()
+
+    def _ended_after_its_client(self, done: asyncio.Future[object]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None and not isinstance(error, ApiError):
+            logger.error("request of %s failed", self.session, exc_info=error)
+        self._support.closed(self)
 
     def _send(self, answer: Answer) -> None:
         """Send an answer, or add it to those of the same read, and settle what it has used."""

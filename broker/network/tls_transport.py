@@ -55,6 +55,8 @@ class TlsOutput:
             return self.socket.send(data)
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             raise BlockingIOError from None
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError) as error:
+            raise BrokenPipeError(f"TLS has ended: {error}") from error
 
     def send_file(self, file: OpenFile, position: int, count: int) -> int:
         sent = 0

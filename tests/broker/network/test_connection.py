@@ -273,6 +273,22 @@ async def test_an_answer_that_cannot_be_sent_ends_what_a_client_has_left(
     assert server.served == [b"slow"]
 
 
+async def test_a_connection_has_ended_when_its_request_has(
+    server: FakeServer, client: Client
+) -> None:
+    pending = asyncio.get_running_loop().create_future()
+    server.answers[b"slow"] = FakeAnswer(pending=pending, runs_on=True)
+    client.send(b"slow", b"too late")
+    await until(lambda: server.connections and server.connections[0]._waiting)
+    server.connections[0].close("there are too many connections")
+    assert await client.ended()
+    await until(lambda: server.connections[0]._is_lost)
+    assert not server.lost.is_set(), "what its request still opens would never be closed"
+    pending.set_result(b"too late")
+    await asyncio.wait_for(server.lost.wait(), 5)
+    assert server.served == [b"slow"]
+
+
 @pytest.mark.parametrize("how", ["close", "reset"])
 async def test_a_client_that_has_ended_does_not_hold_up_a_stop(
     server: FakeServer, client: Client, how: str

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.network.tls_transport import CHUNK_BYTES, TlsTransport
+from odradek.broker.network.tls_transport import CHUNK_BYTES, TlsOutput, TlsTransport
 from tests.support.certificates import TlsFiles
 
 SECRET = b"records of a topic" * 1000
@@ -117,3 +117,15 @@ async def test_a_protocol_may_serve_what_is_left_when_the_client_has_ended(
     await serves.has_ended.wait()
     with socket.socket(fileno=asking.detach()) as beneath:
         assert SECRET[:100] not in beneath.recv(1000)
+
+
+@pytest.mark.parametrize("error", [ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError])
+def test_an_answer_to_a_client_that_has_ended_is_a_broken_pipe(error: type[Exception]) -> None:
+    class Ended:
+        def send(self, _data: bytes) -> int:
+            raise error
+
+    output = TlsOutput(Ended(), memoryview(b""))  # type: ignore[arg-type] # as much as is needed
+    output.encrypts = True
+    with pytest.raises(BrokenPipeError):
+        output.send(b"late")
