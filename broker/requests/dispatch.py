@@ -70,6 +70,18 @@ _INDEPENDENT_OF_COORDINATORS = (
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
 )
+# Nor do these, if they are answered at once.
+_SHOW_NO_WRITES = (
+    *_INDEPENDENT_OF_COORDINATORS,
+    ApiKey.API_VERSIONS,
+    ApiKey.METADATA,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.HEARTBEAT,
+)
 # These requests wait for what other clients do. They are cancelled when their own client closes;
 # the others run to their end, as all do in Kafka.
 _CANCELLED_AT_END = (
@@ -461,12 +473,17 @@ class Dispatcher:
         """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
+            syncs: Iterable[Sync] = ()
             if self._log_syncs.due:
+                syncs = self._log_syncs.take_due().values()
+            elif self._log_syncs.coordinators and route.key not in _SHOW_NO_WRITES:
+                # The response may reveal what another request has written.
+                syncs = self._log_syncs.coordinators
+            if syncs:
                 if answer.meter is not None:
                     answer.meter.pause()  # until it is encoded
-                due = self._log_syncs.take_due()
                 answer.retry = partial(retry_if_lost, route.handle, context, request)
-                answer.pending = self._when_synced(answer, due.values())
+                answer.pending = self._when_synced(answer, syncs)
             return
         answer.pending = result
         answer.is_cancelled_at_end = route.key in _CANCELLED_AT_END

@@ -27,6 +27,11 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
 from odradek.storage import parts, producer_state
 from odradek.storage.log import PartitionLog
 from odradek.storage.producer_snapshot import decode_snapshot
@@ -265,6 +270,27 @@ async def test_a_commit_waits_where_all_topics_flush_each_record(
         assert (await commit).topics[0].partitions[0].error_code == ErrorCode.NONE
         assert log.recovery_point == log.log_end_offset
         await until(lambda: not served.broker.log_syncs.coordinators)
+
+
+async def test_a_response_that_shows_what_another_request_has_written_waits_for_its_sync(
+    tmp_path: Path, files: GatedFiles
+) -> None:
+    settings = {"log_flush_interval_messages": "1", "offsets_topic_num_partitions": "1"}
+    async with broker_in_loop([tmp_path], files, **settings) as served:
+        await served.broker.admin.topics.create([NewTopic(name="t")])
+        await served.broker.admin.topics.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+        files.gated = tmp_path / "__consumer_offsets-0"
+        files.gate.clear()
+        commit = asyncio.create_task(served.ask(commit_of(7), OffsetCommitResponse, 8))
+        assert await is_waiting(commit)
+        group = OffsetFetchRequestGroup(group_id="g", topics=None)
+        fetch = OffsetFetchRequest(groups=[group])
+        found = asyncio.create_task(served.ask(fetch, OffsetFetchResponse, 8))
+        assert await is_waiting(found)
+        await served.ask(MetadataRequest(topics=[]), MetadataResponse, 12)
+        files.gate.set()
+        await commit
+        assert (await found).groups[0].topics[0].partitions[0].committed_offset == 7
 
 
 async def test_who_is_answered_late_hears_of_a_failed_sync_too(

@@ -36,7 +36,7 @@ class Rig:
             traffic=Traffic(Topics()),
             clock=Clock(lambda: self._now_ms),
             quotas=SimpleNamespace(is_active=False),
-            log_syncs=SimpleNamespace(due={}, lost_count=0),
+            log_syncs=SimpleNamespace(due={}, coordinators={}, lost_count=0),
         )
         self._dispatcher = Dispatcher(broker, {ApiKey.HEARTBEAT: self._handle}, SingleBatches())
         self._traffic: Traffic = broker.traffic
