@@ -23,8 +23,10 @@ class CheckpointFiles:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        # The content on disk, where it was read or written; None: it is not known.
+        # The content on disk that this process has written, and what it has found there before;
+        # None: it is not known.
         self._saved: dict[Path, Offsets | None] = {}
+        self._found: dict[Path, Offsets | None] = {}
         self._locks: dict[Path, Lock] = {}
 
     def write(self, path: Path, content: Callable[[], Offsets]) -> None:
@@ -40,10 +42,11 @@ class CheckpointFiles:
     def drop(self, path: Path, key: TopicPartition, content: Callable[[], Offsets]) -> None:
         """Write a file if it may have an offset of that log. Raises OSError."""
         with self._locks.setdefault(path, Lock()):
-            if path not in self._saved:
-                self._saved[path] = self._read(path)
-            saved = self._saved[path]
-        if saved is None or key in saved:
+            if path not in self._saved and path not in self._found:
+                self._found[path] = self._read(path)
+            known = self._saved if path in self._saved else self._found
+            offsets = known[path]
+        if offsets is None or key in offsets:
             self.write(path, content)
 
     def _read(self, path: Path) -> Offsets | None:
