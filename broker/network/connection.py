@@ -155,10 +155,19 @@ class Connection(asyncio.BufferedProtocol):
 
     def _end(self) -> bool:
         """Note that the client has ended. Returns whether there is something left to serve."""
+        if not self._state.holds & ~(TURN | THROTTLE) and not self._has_frame():
+            return False
         is_left = self._state.end()
         if is_left:
             self._cancel_waiting()
         return is_left
+
+    def _has_frame(self) -> bool:
+        """Whether a whole request has arrived that is not served."""
+        try:
+            return self._received.next_frame(self.session.max_request_bytes) is not None
+        except FrameError:
+            return False
 
     def _cancel_waiting(self) -> None:
         """Cancel a request that waits for other clients, because its own one has ended."""

@@ -220,10 +220,12 @@ async def test_a_batch_is_stored_when_its_client_has_gone(
 ) -> None:
     client = await served.send(produce_to("t", LARGE, acks=0), PRODUCE_VERSION)
     await until(lambda: held.asked)
+    (connection,) = served._running._server.connections
     client.close()
-    await until(lambda: not served._running._server.connections)
+    await until(lambda: connection._state.has_ended)
     held.go_on.set()
     await until(lambda: log_of(served).log_end_offset == 1000)
+    await until(lambda: not served._running._server.connections)
 
 
 @pytest.mark.parametrize(("batch", "end_offset"), [(LARGE, 1000), (WITHOUT_KEYS, 0)])
