@@ -72,7 +72,7 @@ REASONS = {
         coordinator/groups/offset_retention.py: _delete
         coordinator/groups/offset_service.py: _commit commit commit_in_transaction delete
         coordinator/share_state/share_coordinator.py: _commit
-        coordinator/groups/share_group_service.py: _create_states _delete_states
+        coordinator/groups/share_group_service.py: _create_states _delete_states create_lost_state
         coordinator/share_groups/heartbeat.py: _initialization _update_target
         coordinator/share_groups/start_offsets.py: alter
         coordinator/streams_groups/rebalance.py: compute_targets
