@@ -372,7 +372,10 @@ class Connection(asyncio.BufferedProtocol):
         self._waiting = None
         self._state.release(ANSWER)
         if self._is_lost:
-            self._ended_after_its_client(done)
+            error = None if done.cancelled() else done.exception()
+            if isinstance(error, Exception):
+                self._failed(error)
+            self._support.closed(self)
             return
         if done.cancelled():
             self._serve()  # what the client sent before it ended
@@ -395,12 +398,6 @@ class Connection(asyncio.BufferedProtocol):
         state = self._state
         if self._received.end or state.must_close or state.has_ended or self._has_grant:
             self._serve()
-
-    def _ended_after_its_client(self, done: asyncio.Future[object]) -> None:
-        error = None if done.cancelled() else done.exception()
-        if error is not None and not isinstance(error, ApiError):
-            logger.error("request of %s failed", self.session, exc_info=error)
-        self._support.closed(self)
 
     def _send(self, answer: Answer) -> None:
         """Send an answer, or add it to those of the same read, and settle what it has used."""
