@@ -26,6 +26,7 @@ from .template import Fork, Kill, Order, Poll
 # With -m, Python would import runpy and what that needs.
 TEMPLATE = "from odradek.broker.testing.process import main; main()"
 POLL_SECONDS = 0.002
+STOP_SECONDS = 10.0
 
 _lock = threading.Lock()
 _template: _TemplateProcess | None = None
@@ -117,9 +118,17 @@ class _TemplateProcess:
         raise ConnectionResetError("the process that starts brokers has ended")
 
     def _close(self) -> None:
-        if self.owner == os.getpid():
-            self._answers.close()
-            self._connection.close()
+        if self.owner != os.getpid():
+            return
+        # Closing alone would not tell the template: a fork of this process may have a copy.
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._answers.close()
+        self._connection.close()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
             self._process.wait()
 
 

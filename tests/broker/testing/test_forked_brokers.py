@@ -4,22 +4,33 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from odradek.broker.testing import Broker, BrokerError
+from odradek.broker.testing import Broker, BrokerError, forked_process
 from odradek.broker.testing.forked_process import ForkedProcess
+from odradek.broker.testing.plugin import _emptied
 from tests.support.waiting import wait_until
 
 OWN_FILES = Path("/proc/self/fd")
+LIMIT_S = 100.0
+EXIT_OK, EXIT_WRONG = 0, 3
 
 
 def status_of(pid: int) -> list[str]:
     """The fields of /proc/PID/stat behind the name: state, parent, group, session and others."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return status_of(pid)[0] != "Z"  # nobody may have asked how it ended
+    except FileNotFoundError:
+        return False
 
 
 def pid_of(broker: Broker) -> int:
@@ -116,5 +127,29 @@ def test_brokers_do_not_outlive_their_template_and_the_next_one_has_another(
     pid, topics = done.stdout.splitlines()
     assert topics == "{}", done.stderr
     assert not done.stderr
-    stat = Path(f"/proc/{pid}")
-    assert not stat.exists() or status_of(int(pid))[0] == "Z"  # nobody may have asked how it ended
+    assert not is_alive(int(pid))
+
+
+@pytest.mark.slow
+def test_the_tests_end_although_a_fork_of_them_has_copies_of_their_files(tmp_path: Path) -> None:
+    """As a daemon of multiprocessing, which is ended after what was registered later."""
+    program = (
+        "import os, signal, threading; from odradek.broker.testing import Broker\n"
+        "broker = Broker('data').start()\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    threading.Event().wait()\n"
+        "print(child, broker._process.pid, flush=True)\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    with started:
+        child, broker = map(int, started.stdout.readline().split())
+        try:
+            assert started.wait(LIMIT_S) == 0
+            wait_until(lambda: not is_alive(broker))
+        finally:
+            started.kill()
+            os.kill(child, signal.SIGKILL)
