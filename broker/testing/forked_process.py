@@ -44,7 +44,7 @@ class ForkedProcess:
         self.stdin, self.stdout = os.fdopen(inputs[1], "wb"), os.fdopen(outputs[0], "rb")
         try:
             files = [inputs[0], outputs[1], log.fileno()]
-            order = Fork(str(Path.cwd()), dict(os.environ), modules)
+            order = Fork(os.fsencode(Path.cwd()), dict(os.environb), modules)
             self._template = _template_of_this_process(log)
             self.pid = self._template.obey(order, files)
         except BaseException:

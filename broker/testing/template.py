@@ -27,8 +27,8 @@ class Fork(Struct, tag=True):
     them imported.
     """
 
-    directory: str
-    environment: Mapping[str, str]
+    directory: bytes  # bytes, because these need not be UTF-8
+    environment: Mapping[bytes, bytes]
     modules: Sequence[str] = ()
 
 
@@ -125,5 +125,5 @@ def _become(order: Fork, files: list[int]) -> None:
     os.closerange(FILES, max(files) + 1)
     os.chdir(order.directory)
     os.environ.clear()
-    os.environ.update(order.environment)
+    os.environb.update(order.environment)
     time.tzset()

@@ -87,6 +87,20 @@ def test_a_broker_is_where_and_when_the_test_is(
             assert timedelta(hours=11) < behind < timedelta(hours=13)
 
 
+def test_the_environment_and_the_directory_need_not_be_utf_8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / os.fsdecode(b"\xff")
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    monkeypatch.setitem(os.environb, b"NAME", b"\xfe")
+    with Broker() as broker:
+        assert Path(f"/proc/{pid_of(broker)}/cwd").readlink() == directory
+        with pytest.raises(BrokerError, match="surrogates"):
+            broker.create_topic(directory.name)
+        assert broker.topics() == {}
+
+
 def test_many_brokers_leave_no_descriptors_and_no_processes() -> None:
     with Broker() as first:
         template = parent_of(first)
