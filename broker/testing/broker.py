@@ -139,7 +139,7 @@ class Broker(Cluster):
         self._security: Security | None = None
         self._directory = self._given
         self._process: ForkedProcess | None = None
-        self._owner = 0  # the process that has started it
+        self._owner = 0  # the process that has started it; 0: it does not run
         self._lock = threading.Lock()
         self._calls = 0
         self._delays: dict[ApiKey, Injected] = {}
@@ -151,27 +151,32 @@ class Broker(Cluster):
 
     def start(self) -> Self:
         """Start the broker. When this returns, it serves."""
+        self._check_owner()
         if self._process is not None:
             raise BrokerError("the broker runs already")
+        self._owner = os.getpid()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _start(self) -> None:
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._owner = os.getpid()
         with self.log_file.open("ab") as log:
             self._process = ForkedProcess(log, self._modules)
         if self._is_secure and self._security is None:
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
-        try:
-            node_ports = self._ports if len(self._ports) > 1 else []
-            ports = self._call(calls.Start(settings, node_ports), calls.Ports)
-            self._ports, self._registry_port = ports.nodes, ports.registry
-            self._http_port = ports.http
-            self._add_users()
-        except BaseException:
-            self.stop()
-            raise
+        node_ports = self._ports if len(self._ports) > 1 else []
+        ports = self._call(calls.Start(settings, node_ports), calls.Ports)
+        self._ports, self._registry_port = ports.nodes, ports.registry
+        self._http_port = ports.http
+        self._add_users()
         # After a restart, clients find it at the same port. Nodes of a cluster get `node_ports`: of
         # a port that is configured, they would advertise those that follow it.
         if len(self._ports) == 1:
@@ -181,7 +186,6 @@ class Broker(Cluster):
             self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
         if self._http_port:
             self._settings[_HTTP] = f"127.0.0.1:{self._http_port}"
-        return self
 
     def _add_users(self) -> None:
         passwords = {} if self._security is None else self._security.passwords
@@ -195,10 +199,8 @@ class Broker(Cluster):
         over the directory without recovery. Else its process is killed, which takes no time.
         """
         process = self._process
-        if process is None:
-            return
         try:
-            if clean:
+            if clean and process is not None:
                 self._call(calls.Stop(), type(None))
                 process.wait(STOP_SECONDS)
         finally:
@@ -226,7 +228,7 @@ class Broker(Cluster):
 
     @property
     def is_running(self) -> bool:
-        """Whether its process runs."""
+        """Whether its process runs. Only the process that has started it sees that."""
         return self._process is not None and self._process.is_running
 
     def kill_and_restart(self) -> None:
@@ -239,7 +241,10 @@ class Broker(Cluster):
 
     def _kill(self) -> None:
         process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
+        if self._owner != os.getpid():
+            return
+        self._owner = 0
+        if process is not None:
             process.kill()
             process.close()
 
@@ -499,17 +504,23 @@ class Broker(Cluster):
 
     # -- the process ------------------------------------------------------------------------------
 
+    def _check_owner(self) -> None:
+        if self._owner not in (0, os.getpid()):
+            raise BrokerError("only the process that has started the broker may call it")
+
     def _call(self, call: Call, result: type[T]) -> T:
         process = self._process
         if process is None:
             raise BrokerError("the broker does not run")
-        if self._owner != os.getpid():
-            raise BrokerError("only the process that has started the broker may call it")
+        self._check_owner()
         try:
             msgspec.convert(msgspec.structs.asdict(call), type(call))
-        except msgspec.ValidationError as error:  # also of bytes, which JSON takes for a text
+            text = msgspec.json.encode(call)
+        except (
+            msgspec.ValidationError,  # also of bytes, which JSON takes for a text
+            UnicodeEncodeError,  # a text that is not UTF-8, as a path may be
+        ) as error:
             raise BrokerError(str(error)) from None
-        text = msgspec.json.encode(call)
         if len(text) > calls.MAX_LINE_BYTES - 32:
             raise BrokerError(f"this is too much for one call: {len(text) >> 20} MiB")
         with self._lock:

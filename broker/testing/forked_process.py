@@ -99,12 +99,17 @@ class _TemplateProcess:
         atexit.register(self._close)
 
     @property
-    def is_usable(self) -> bool:
-        """Whether it runs, and is no copy in a fork of the process that has started it."""
-        return self.owner == os.getpid() and self._process.poll() is None
+    def is_running(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
 
     def obey(self, order: Order, files: Sequence[int] = ()) -> int:
-        """Send an order with files, and return the answer. Raises OSError if the template ended."""
+        """Send an order with files, and return the answer.
+
+        Raises OSError if the template ended, or if it is that of a process of which this is a fork.
+        """
+        if self.owner != os.getpid():
+            raise ChildProcessError("another process has started this one's template")
         with _lock:
             self._count += 1  # an answer that an interrupted call did not read is skipped
             number = self._count
@@ -135,6 +140,15 @@ class _TemplateProcess:
 def _template_of_this_process(log: IO[bytes]) -> _TemplateProcess:
     global _template  # one for the process, whoever starts brokers in it
     with _lock:
-        if _template is None or not _template.is_usable:
+        if _template is None or not _template.is_running:
             _template = _TemplateProcess(log)
         return _template
+
+
+def _begin_in_fork() -> None:
+    """A fork has a template of its own. Another thread may have held the lock at the fork."""
+    global _lock, _template
+    _lock, _template = threading.Lock(), None
+
+
+os.register_at_fork(after_in_child=_begin_in_fork)

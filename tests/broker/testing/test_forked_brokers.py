@@ -101,6 +101,38 @@ def test_the_environment_and_the_directory_need_not_be_utf_8(
         assert broker.topics() == {}
 
 
+def test_a_forked_child_has_brokers_of_its_own_only() -> None:
+    with Broker() as broker:
+        with forked_process._lock:  # as another thread may hold it
+            child = os.fork()
+        if child == 0:
+            status = EXIT_WRONG
+            try:
+                with pytest.raises(BrokerError, match="only the process that has started"):
+                    _emptied(broker)
+                with Broker() as own:
+                    assert own.topics() == {}
+                status = EXIT_OK
+            finally:
+                os._exit(status)
+        wait_until(lambda: not is_alive(child))
+        assert os.waitpid(child, 0)[1] >> 8 == EXIT_OK
+        assert broker.topics() == {}
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> None:
+        raise RuntimeError("no certificates")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("odradek.broker.testing.broker.Security", fail)
+    broker = Broker(secure=True)
+    with pytest.raises(RuntimeError):
+        broker.start()
+    assert not broker.is_running
+    assert not list(tmp_path.iterdir())
+
+
 def test_many_brokers_leave_no_descriptors_and_no_processes() -> None:
     with Broker() as first:
         template = parent_of(first)
