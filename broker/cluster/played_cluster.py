@@ -12,6 +12,7 @@ from odradek.broker.network.listeners import (
     ListenError,
     bind_listeners,
     ports_of,
+    with_ports,
 )
 from odradek.broker.network.server import Server
 from odradek.broker.requests.route import Handler
@@ -34,21 +35,21 @@ WARNING = (
 Reserved = list[BoundListener]  # the ports of a node
 
 
-def reserve_ports(config: BrokerConfig, first_ports: Sequence[int] = ()) -> list[Reserved]:
+def reserve_ports(config: BrokerConfig, ports: Sequence[Sequence[int]] = ()) -> list[Reserved]:
     """Bind the ports of each node, or none. Nothing listens there yet. Raises ListenError.
 
-    `first_ports` are those of the nodes' first listeners; empty: as configured.
+    `ports` are those of each node's listeners; empty: as configured.
     """
+    listeners = config.open_listeners
     reserved: list[Reserved] = []
     try:
         for number in range(config.odradek_nodes):
-            listeners = [
-                each._replace(port=config.port_of_node(each.port, number))
-                for each in config.open_listeners
-            ]
-            if first_ports:
-                listeners[0] = listeners[0]._replace(port=first_ports[number])
-            reserved.append(bind_listeners(listeners))
+            of_node = (
+                ports[number]
+                if ports
+                else [config.port_of_node(each.port, number) for each in listeners]
+            )
+            reserved.append(bind_listeners(with_ports(listeners, of_node)))
     except ListenError:
         for each in reserved:
             for item in each:

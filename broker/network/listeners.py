@@ -46,6 +46,11 @@ def ports_of(bound: Iterable[BoundListener]) -> Ports:
     return {item.listener.name: item.port for item in bound}
 
 
+def with_ports(listeners: Iterable[Listener], ports: Iterable[int]) -> list[Listener]:
+    """The listeners at other ports."""
+    return [listener._replace(port=port) for listener, port in zip(listeners, ports, strict=True)]
+
+
 def bind_ports(config: BrokerConfig) -> tuple[list[BoundListener], BoundListener | None]:
     """Bind the ports of the listeners and of odradek.http.listener, if that is set; all or none.
 

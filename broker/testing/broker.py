@@ -38,7 +38,7 @@ from .durations import milliseconds
 from .fault import Fault
 from .forked_process import ForkedProcess
 from .injected import POLL_SECONDS, BrokerError, Injected
-from .security import ADMIN, PROTOCOL, Library, Security, new_password
+from .security import ADMIN, Library, Security, new_password
 
 T = TypeVar("T")
 
@@ -143,9 +143,8 @@ class Broker(Cluster):
         self._lock = threading.Lock()
         self._calls = 0
         self._delays: dict[ApiKey, Injected] = {}
-        self._ports: list[int] = []
+        self._ports = calls.Ports()
         self._first_node_id = int(self._settings.get("node.id", "0"))
-        self._registry_port = self._http_port = 0
 
     # -- its life ---------------------------------------------------------------------------------
 
@@ -172,20 +171,9 @@ class Broker(Cluster):
             self._security = Security(self._directory / "tls")
             self._settings |= {**self._security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
-        node_ports = self._ports if len(self._ports) > 1 else []
-        ports = self._call(calls.Start(settings, node_ports), calls.Ports)
-        self._ports, self._registry_port = ports.nodes, ports.registry
-        self._http_port = ports.http
+        # After a restart, clients find it at the same ports.
+        self._ports = self._call(calls.Start(settings, self._ports), calls.Ports)
         self._add_users()
-        # After a restart, clients find it at the same port. Nodes of a cluster get `node_ports`: of
-        # a port that is configured, they would advertise those that follow it.
-        if len(self._ports) == 1:
-            protocol = PROTOCOL if self._is_secure else "PLAINTEXT"
-            self._settings["listeners"] = f"{protocol}://127.0.0.1:{self._ports[0]}"
-        if self._registry_port:
-            self._settings[_REGISTRY] = f"127.0.0.1:{self._registry_port}"
-        if self._http_port:
-            self._settings[_HTTP] = f"127.0.0.1:{self._http_port}"
 
     def _add_users(self) -> None:
         passwords = {} if self._security is None else self._security.passwords
@@ -257,14 +245,14 @@ class Broker(Cluster):
 
     @property
     def _addresses(self) -> list[str]:
-        return [f"127.0.0.1:{port}" for port in self._ports]
+        return [f"127.0.0.1:{port}" for port, *_ in self._ports.nodes]
 
     @property
     def registry_url(self) -> str:
         """The address of the schema registry. On a secure broker, its users log in by Basic."""
-        if not self._registry_port:
+        if not self._ports.registry:
             raise BrokerError("there is no schema registry: Broker(registry=True)")
-        return f"http://127.0.0.1:{self._registry_port}"
+        return f"http://127.0.0.1:{self._ports.registry}"
 
     @property
     def console_url(self) -> str:
@@ -274,7 +262,7 @@ class Broker(Cluster):
         """
         if self._settings.get("odradek.console") != "true":
             raise BrokerError("there is no console: Broker(console=True)")
-        return f"http://127.0.0.1:{self._http_port}"
+        return f"http://127.0.0.1:{self._ports.http}"
 
     @property
     def log_file(self) -> Path:

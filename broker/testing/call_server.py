@@ -57,7 +57,7 @@ class CallServer:
                 call = self._decoder.decode(text)
                 if isinstance(call, Start):
                     config = BrokerConfig.from_texts(call.settings)
-                    setup = Setup(config, self._faults, self._strangers, call.node_ports)
+                    setup = Setup(config, self._faults, self._strangers, call.ports)
                     service = Service(setup, await setup.open())
                     reply = _result(service.ports)
                 else:

@@ -30,18 +30,18 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of each node's first listener, of the schema registry, and of HTTP; 0: none."""
+    """The ports of the listeners of each node, of the schema registry, and of HTTP; 0: none."""
 
-    nodes: list[int]
-    registry: int
-    http: int
+    nodes: list[list[int]] = field(default_factory=list)
+    registry: int = 0
+    http: int = 0
 
 
 class Start(Call, frozen=True):
     """Start the broker. The first call; returns its Ports."""
 
     settings: dict[str, str]
-    node_ports: list[int] = field(default_factory=list)  # of the nodes of a cluster; empty: any
+    ports: Ports = Ports()  # those of the last start; empty and 0: as configured
 
 
 class Stop(Call, frozen=True):

@@ -16,12 +16,13 @@ from odradek.broker.network.listeners import (
     BoundListener,
     ListenError,
     bind_listeners,
-    bind_registry,
+    with_ports,
 )
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.broker.testing import calls
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.listeners import Listener
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
@@ -67,23 +68,18 @@ class Setup:
         config: BrokerConfig,
         faults: Faults,
         strangers: Strangers,
-        node_ports: Sequence[int] = (),
+        ports: calls.Ports = calls.Ports(),  # noqa: B008 # it is frozen
     ) -> None:
-        """Bind the ports. Raises ListenError.
+        """Bind the ports: these, or as configured. Raises ListenError.
 
-        The handlers of `faults` are those of `strangers`. `node_ports` are those of the nodes of a
-        cluster.
+        The handlers of `faults` are those of `strangers`.
         """
         self.config = config
-        self.is_cluster = self.config.odradek_nodes > 1
-        self.nodes = (
-            _reserve_ports(self.config, node_ports)
-            if self.is_cluster
-            else [bind_listeners(self.config.open_listeners)]
-        )
-        self.registry = bind_registry(self.config)
-        http = self.config.http_listener
-        self.http = bind_listeners([http])[0] if http else None
+        self.is_cluster = config.odradek_nodes > 1
+        reserve = _reserve_ports if self.is_cluster else _bind_node
+        self.nodes = reserve(config, ports.nodes)
+        self.registry = _bind(config.registry_listener, ports.registry)
+        self.http = _bind(config.http_listener, ports.http)
         self.clock = AdjustableClock()
         self.faults = faults
         self.strangers = strangers
@@ -105,7 +101,20 @@ class Setup:
         )
 
 
-def _reserve_ports(config: BrokerConfig, ports: Sequence[int]) -> list[list[BoundListener]]:
+def _bind(listener: Listener | None, port: int) -> BoundListener | None:
+    if listener is None:
+        return None
+    return bind_listeners([listener._replace(port=port or listener.port)])[0]
+
+
+def _bind_node(config: BrokerConfig, ports: Sequence[Sequence[int]]) -> list[list[BoundListener]]:
+    listeners = config.open_listeners
+    return [bind_listeners(with_ports(listeners, ports[0]) if ports else listeners)]
+
+
+def _reserve_ports(
+    config: BrokerConfig, ports: Sequence[Sequence[int]]
+) -> list[list[BoundListener]]:
     # Imported here, because most brokers play no cluster.
     from odradek.broker.cluster.played_cluster import reserve_ports
 
@@ -133,7 +142,7 @@ class Service:
         """The ports that clients use."""
         registry, http = self._setup.registry, self._setup.http
         return calls.Ports(
-            nodes=[bound[0].port for bound in self._setup.nodes],
+            nodes=[[each.port for each in bound] for bound in self._setup.nodes],
             registry=registry.port if registry else 0,
             http=http.port if http else 0,
         )

@@ -1,5 +1,6 @@
 """The broker that users' tests get, with the clients that they use."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -351,6 +352,23 @@ def test_a_killed_broker_comes_back_with_what_it_acknowledged(broker: Broker) ->
     broker.kill_and_restart()
     assert broker.bootstrap_servers == address
     assert values_of(broker, "orders") == [b"kept"]
+
+
+def test_a_restarted_broker_has_all_its_listeners_and_their_ports() -> None:
+    settings = {
+        "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://0.0.0.0:0",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+        "odradek.http.listener": "0.0.0.0:0",
+    }
+    with Broker(settings=settings) as broker:
+        ports = broker._ports
+        broker.kill_and_restart()
+        assert broker._ports == ports
+        log = broker.log_file.read_text()
+    [[_, outside]] = ports.nodes
+    assert log.count(f"OUTSIDE listens on 0.0.0.0:{outside}") == 2
+    assert log.count(f"HTTP listens on 0.0.0.0:{ports.http}") == 2
 
 
 def test_a_snapshot_is_restored_as_often_as_wanted(broker: Broker) -> None:
