@@ -123,7 +123,8 @@ class Broker(Cluster):
         registry at `registry_url`, which needs odradek[registry]. `console`: it serves the console
         at `console_url`. `nodes`: it plays a cluster of so many nodes; see cluster.py.
         """
-        self._given = Path(directory) if directory is not None else None
+        # Absolute: a restart may come after a chdir.
+        self._given = Path(directory).absolute() if directory is not None else None
         self._overrides = dict(settings or {})
         listeners = {_REGISTRY: "127.0.0.1:0"} if registry else {}
         if console:

@@ -371,6 +371,20 @@ def test_a_restarted_broker_has_all_its_listeners_and_their_ports() -> None:
     assert log.count(f"HTTP listens on 0.0.0.0:{ports.http}") == 2
 
 
+def test_a_broker_comes_back_in_its_directory_after_a_chdir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Broker("here") as broker:
+        broker.create_topic("orders")
+        monkeypatch.chdir("elsewhere")
+        broker.kill_and_restart()
+        assert broker.topics() == {"orders": 1}
+        assert "started" in broker.last_log_lines()
+    assert not list(Path().iterdir())
+
+
 def test_a_snapshot_is_restored_as_often_as_wanted(broker: Broker) -> None:
     broker.create_topic("orders", configs=SEGMENT)
     produce(broker, "orders", b"a", bytes(900_000), b"b", bytes(900_000), b"c", batch_size="1")
