@@ -32,7 +32,7 @@ from .named_leaders import naming_leaders
 from .node_view import Check, NodeParts, node_broker, node_fetching
 from .of_node import OfNode
 from .own_views import OwnViews
-from .replication import when_replicated
+from .replication import last_offset_deltas, when_replicated
 
 FIRST_FETCH_FROM_FOLLOWERS = 11
 ALL_IN_SYNC = -1
@@ -148,10 +148,12 @@ class NodeHandlers:
             if not self._cluster.held_back:
                 return handle(context, request)
             whole = request.whole() if isinstance(request, SingleBatch) else request
+            deltas = last_offset_deltas(context, whole)
             response = handle(context, request)
             if isinstance(response, bytearray):  # no log of it holds records back
                 return response
-            return when_replicated(context, whole, response, self._unchecked.log_manager.find)
+            find_log = self._unchecked.log_manager.find
+            return when_replicated(context, whole.timeout_ms, deltas, response, find_log)
 
         return produce
 

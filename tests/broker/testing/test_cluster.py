@@ -10,8 +10,16 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from odradek.broker.testing import Broker, BrokerError, Fault
+from odradek.broker.testing import Broker, BrokerError, ErrorCode, Fault
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
 from tests.support.metrics import Series
 from tests.support.wire import WireClient
 
@@ -165,6 +173,29 @@ def test_records_that_followers_lack_are_not_seen(cluster: Broker) -> None:
     cluster.lag(TOPIC, 0, records=0)
     assert reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30) == (0, 2)
     reader.close()
+
+
+def test_a_batch_is_safe_only_when_followers_have_all_its_records(cluster: Broker) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    cluster.lag(TOPIC, 0, records=1)
+    address = cluster.node(cluster.partition(TOPIC, 0).leader).address
+    with WireClient(int(address.rpartition(":")[2])) as client:
+
+        def produce(*values: bytes, acks: int = -1, **header: int) -> ErrorCode:
+            batch = bytes(build_batch([Record(None, value, 0) for value in values], **header))
+            topic = ProduceTopicData(
+                name=TOPIC, partition_data=[ProducePartitionData(index=0, records=batch)]
+            )
+            request = ProduceRequest(acks=acks, timeout_ms=50, topic_data=[topic])
+            answer = client.ask(request, ProduceResponse, 9)
+            return ErrorCode(answer.responses[0].partition_responses[0].error_code)
+
+        idempotent = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}
+        assert produce(b"a", b"b", **idempotent) is ErrorCode.REQUEST_TIMED_OUT
+        assert produce(b"c", acks=1) is ErrorCode.NONE
+        again = produce(b"a", b"b", **idempotent)  # followers lack only what others have written
+        assert again is ErrorCode.NONE
+    assert [record.value for record in cluster.records(TOPIC)] == [b"a", b"b"]
 
 
 def test_followers_lag_again_when_their_topic_is_made_again(cluster: Broker) -> None:
