@@ -44,7 +44,6 @@ from other_images import (
     Draft,
     VariableError,
     apply_table,
-    is_formatted,
     is_property,
     read_values_in_files,
 )
@@ -79,6 +78,7 @@ RUN = (
     "/opt/bitnami/scripts/kafka/run.sh",
     "/usr/bin/start-kafka.sh",
 )
+EXIT_FAILED = 1
 EXIT_BAD_CONFIG = 2
 EXIT_NOT_THERE = 127
 
@@ -268,13 +268,16 @@ def format_directories(file: Path, draft: Draft, explain: Callable[[str], str]) 
     if not draft.users:
         return 0
     from odradek.config.loading import load_config
-    from odradek.tools.format.command import run
+    from odradek.tools.format.command import is_formatted, run
 
     try:
-        if is_formatted(load_config(file).config.data_directories):
+        if is_formatted(load_config(file).config):
             return 0
     except ConfigError:
         return 0  # the broker says what is wrong, and ends
+    except OSError as error:
+        sys.stderr.write(f"odradek: {error}\n")
+        return EXIT_FAILED
     return run(file, [], credentials=draft.users, ignore_formatted=True, explain=explain)
 
 

@@ -494,8 +494,3 @@ def _read(path: Path, variable: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise VariableError(f"{variable}: {path} cannot be read: {why}") from None
-
-
-def is_formatted(directories: Sequence[Path]) -> bool:
-    """Whether one of the data directories is in use."""
-    return any((each / "meta.properties").exists() for each in directories)

@@ -23,7 +23,7 @@ from odradek.storage.filenames import (
     metadata_snapshot_file,
     partition_directory,
 )
-from odradek.storage.files import Files
+from odradek.storage.files import TEMPORARY_SUFFIX, Files
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC
 
 from .broker_registration import Endpoint
@@ -58,7 +58,16 @@ def is_formatted(files: Files, data_directory: Path) -> bool:
     directory = metadata_log_directory(data_directory)
     if not files.is_directory(directory):
         return False
-    return any(name != PARTITION_METADATA for name in files.list_directory(directory))
+    return any(
+        name != PARTITION_METADATA and not name.endswith(TEMPORARY_SUFFIX)
+        for name in files.list_directory(directory)
+    )
+
+
+def has_first_records(files: Files, data_directory: Path) -> bool:
+    """Whether formatting has written the feature levels and the first users, or Kafka has."""
+    has_bootstrap = files.exists(data_directory / BOOTSTRAP_CHECKPOINT)
+    return has_bootstrap or is_formatted(files, data_directory)
 
 
 def format_metadata(

@@ -1,5 +1,6 @@
 """The container's entry point: environment variables become properties, as in Kafka's image."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.config.properties import parse_properties
-from tests.support.docker_scripts import DOCKER, entrypoint
+from tests.support.docker_scripts import DOCKER, entrypoint, other_images
 
 ENTRYPOINT = DOCKER / "entrypoint.py"
 PYTHONPATH = os.environ.get("PYTHONPATH", "")
@@ -292,6 +293,34 @@ def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Pat
     )
     (line,) = done.stderr.splitlines()
     assert (done.returncode, "tmpfs" in line) == (2, True)
+
+
+def test_users_are_made_although_the_first_start_was_interrupted(tmp_path: Path) -> None:
+    file, data = tmp_path / "server.properties", tmp_path / "data"
+    file.write_text(f"log.dirs={data}\n")
+    draft = other_images.Draft({}, {}, "")
+    draft.users.append("SCRAM-SHA-256=[name=ann,password=secret]")
+    for _ in range(2):
+        assert entrypoint.format_directories(file, draft, str) == 0
+        (snapshot,) = data.rglob("*.checkpoint")
+        assert b"ann" in snapshot.read_bytes()
+        snapshot.unlink()  # it is written last
+
+
+@pytest.mark.parametrize("step", ["is_formatted", "format_metadata"])
+def test_a_data_directory_that_fails_is_named_in_one_line(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "data")
+
+    monkeypatch.setattr(f"odradek.tools.format.command.{step}", fail)
+    file = tmp_path / "server.properties"
+    file.write_text(f"log.dirs={tmp_path / 'data'}\n")
+    draft = other_images.Draft({}, {}, "")
+    draft.users.append("SCRAM-SHA-256=[name=ann,password=secret]")
+    assert entrypoint.format_directories(file, draft, str) == 1
+    assert capsys.readouterr().err == "odradek: [Errno 5] Input/output error: 'data'\n"
 
 
 @pytest.mark.slow

@@ -63,6 +63,24 @@ def test_a_formatted_directory_stays_as_it_is(tmp_path: Path) -> None:
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
 
 
+def test_a_format_that_was_interrupted_is_repeated(tmp_path: Path) -> None:
+    """meta.properties is written before the metadata."""
+    user = "--add-scram=SCRAM-SHA-256=[name=alice,password=pencil]"
+    both = f"--override=log.dirs={tmp_path / 'data'},{tmp_path / 'more'}"
+    assert format_directory(tmp_path / "data", user, both).exit_code == 0
+    before = (tmp_path / "data" / "meta.properties").read_bytes()
+    (snapshot,) = (tmp_path / "data").rglob("*.checkpoint")
+    for left in (snapshot.with_suffix(".checkpoint.tmp"), None):
+        if left is None:
+            snapshot.unlink()
+        else:
+            snapshot.rename(left)
+        assert format_directory(tmp_path / "data", user, both).exit_code == 0
+        assert (tmp_path / "data" / "meta.properties").read_bytes() == before
+        assert b"alice" in snapshot.read_bytes()
+    assert format_directory(tmp_path / "data", user, both).exit_code == 1
+
+
 def test_directories_that_are_not_formatted_can_be_added(tmp_path: Path) -> None:
     """Each is left as it was found, with the mark of a clean stop."""
     assert format_directory(tmp_path / "data").exit_code == 0

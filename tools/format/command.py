@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from odradek.broker.startup.preflight import Preflight, RefusedToStartError
+from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
 from odradek.config.loading import load_config
 from odradek.coordinator.metadata.features import METADATA_VERSION
-from odradek.coordinator.metadata.metadata_format import controller_endpoint, format_metadata
+from odradek.coordinator.metadata.metadata_format import (
+    controller_endpoint,
+    format_metadata,
+    has_first_records,
+)
 from odradek.coordinator.metadata.quorum import QuorumMember
 from odradek.coordinator.metadata.scram_changes import FIRST_METADATA_VERSION
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.data_directory import DirectoryError
+from odradek.storage.filenames import META_PROPERTIES
 from odradek.storage.files import Files
 from odradek.storage.log_manager import LogManager
 
@@ -58,10 +64,22 @@ def run(
         FeatureLevelError,
         DirectoryError,
         RefusedToStartError,
+        OSError,
     ) as error:
         sys.stderr.write(f"odradek: {explain(str(error))}\n")
         return 1
     return 0
+
+
+def is_formatted(config: BrokerConfig) -> bool:
+    """Whether one of the data directories is in use. Raises OSError.
+
+    They are not after a format, or a first start, that was interrupted: see `_format`.
+    """
+    metadata = config.metadata_directory
+    if (metadata / META_PROPERTIES).exists():
+        return has_first_records(Files(), metadata)
+    return any((each / META_PROPERTIES).exists() for each in config.data_directories)
 
 
 def _format(
@@ -72,16 +90,23 @@ def _format(
     *,
     ignore_formatted: bool,
 ) -> None:
+    """Format the directories that are not formatted.
+
+    The metadata is written after meta.properties. Where only that is there, a format or a first
+    start was interrupted, and this completes it.
+    """
     formatted: set[Path] = set()
 
     def inspect(directories: Mapping[Path, MetaProperties | None]) -> None:
-        formatted.update(path for path, found in directories.items() if found is not None)
+        if directories.get(metadata) is None or has_first_records(files, metadata):
+            formatted.update(path for path, found in directories.items() if found is not None)
         if formatted and not (ignore_formatted and formatted < directories.keys()):
             raise AlreadyFormattedError(f"{min(formatted)} is already formatted")
         # No metadata log is made beside partitions that it does not know: a start refuses that.
         Preflight(config, files).check(directories)
 
     config = load_config(file, overrides).config
+    metadata = config.metadata_directory.absolute()
     files = Files()
     manager = LogManager.open(
         config,
@@ -90,19 +115,18 @@ def _format(
         inspect=inspect,
     )
     try:
-        path = config.metadata_directory.absolute()
-        if path in manager.offline:
-            raise DirectoryError(f"{path}: {manager.offline[path]}")
+        if metadata in manager.offline:
+            raise DirectoryError(f"{metadata}: {manager.offline[metadata]}")
         (metadata_directory,) = (
-            directory for directory in manager.directories if directory.path == path
+            directory for directory in manager.directories if directory.path == metadata
         )
         member = QuorumMember(
             node_id=config.node_id,
             directory_id=metadata_directory.directory_id,
             endpoint=controller_endpoint(config),
         )
-        if path not in formatted:
-            format_metadata(files, path, member, time.time_ns() // 1_000_000, users, levels)
+        if metadata not in formatted:
+            format_metadata(files, metadata, member, time.time_ns() // 1_000_000, users, levels)
     finally:
         for directory in manager.directories:
             if directory.had_clean_shutdown:  # its mark was removed when it was opened
