@@ -94,8 +94,9 @@ MODULES_OF_CLUSTER = (
 class Snapshot:
     """A state of a broker to which it can return: see Broker.snapshot."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, passwords: Mapping[str, str]) -> None:
         self.directory = directory
+        self.passwords = passwords  # of users, by name
 
 
 class Broker(Cluster):
@@ -168,18 +169,19 @@ class Broker(Cluster):
         self._directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
             self._process = ForkedProcess(log, self._modules)
+        first_security = None
         if self._is_secure and self._security is None:
-            self._security = Security(self._directory / "tls")
-            self._settings |= {**self._security.settings(), **self._overrides}
+            first_security = Security(self._directory / "tls")
+            self._settings |= {**first_security.settings(), **self._overrides}
         settings = {"log.dirs": str(self._directory / "data"), **self._settings}
         # After a restart, clients find it at the same ports.
         self._ports = self._call(calls.Start(settings, self._ports), calls.Ports)
-        self._add_users()
+        if first_security is not None:  # later, the broker remembers its users
+            self._set_admin(first_security)
+            self._security = first_security
 
-    def _add_users(self) -> None:
-        passwords = {} if self._security is None else self._security.passwords
-        for name, password in passwords.items():
-            self._call(calls.AddUser(name, password), type(None))
+    def _set_admin(self, security: Security) -> None:
+        self._call(calls.AddUser(ADMIN, security.passwords[ADMIN]), type(None))
 
     def stop(self, *, clean: bool = False) -> None:
         """End the broker; nothing happens if it does not run.
@@ -386,6 +388,7 @@ class Broker(Cluster):
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
         self._call(calls.Reset(ADMIN, test), type(None))
         if self._security is not None:
+            self._set_admin(self._security)  # a test may have altered its credentials
             self._security.forget_users()
 
     def strangers(self) -> list[Stranger]:
@@ -485,11 +488,14 @@ class Broker(Cluster):
 
     def snapshot(self) -> Snapshot:
         """Keep the present state: topics, records, groups, transactions, settings."""
-        return Snapshot(self._call(calls.TakeSnapshot(), str))
+        passwords = {} if self._security is None else dict(self._security.passwords)
+        return Snapshot(self._call(calls.TakeSnapshot(), str), passwords)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Return to a state, as often as wanted. Connections are closed; clients reconnect."""
         self._call(calls.RestoreSnapshot(snapshot.directory), type(None))
+        if self._security is not None:
+            self._security.passwords = dict(snapshot.passwords)
 
     # -- the process ------------------------------------------------------------------------------
 

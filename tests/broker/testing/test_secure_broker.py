@@ -16,6 +16,10 @@ from confluent_kafka.admin import (
     AdminClient,
     ResourcePatternType,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
 )
 from kafka import KafkaProducer
 from typer.testing import CliRunner
@@ -160,6 +164,41 @@ def test_users_and_certificates_stay_when_it_is_killed(broker: Broker) -> None:
     broker.kill_and_restart()
     assert broker.client_settings("confluent-kafka", "alice") == before
     assert send(broker, "alice") is None
+
+
+def test_what_clients_change_of_users_stays_when_it_is_killed_until_the_reset(
+    broker: Broker,
+) -> None:
+    broker.create_topic("orders")
+    broker.add_user("alice")
+    admin = AdminClient({**broker.client_settings("confluent-kafka"), "log_level": 0})
+    new = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    changes = [
+        UserScramCredentialDeletion("alice", ScramMechanism.SCRAM_SHA_512),
+        UserScramCredentialUpsertion("admin", new, b"another password"),
+    ]
+    for changed in admin.alter_user_scram_credentials(changes).values():
+        changed.result(LIMIT_S)
+    broker.kill_and_restart()
+    for user in ("alice", "admin"):
+        settings = {**broker.client_settings("confluent-kafka", user), "log_level": 0}
+        with pytest.raises(KafkaException):
+            AdminClient(settings).list_topics(timeout=2)
+    broker.reset()
+    broker.create_topic("orders")
+    assert send(broker) is None
+
+
+def test_a_snapshot_has_its_users(broker: Broker) -> None:
+    broker.add_user("alice")
+    before = broker.client_settings("java", "alice")
+    snapshot = broker.snapshot()
+    broker.reset()
+    broker.add_user("bob")
+    broker.restore(snapshot)
+    assert broker.client_settings("java", "alice") == before
+    with pytest.raises(BrokerError, match="there is no user bob"):
+        broker.client_settings("java", "bob")
 
 
 def test_the_certificate_is_that_of_the_authority(broker: Broker) -> None:
