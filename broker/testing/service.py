@@ -44,7 +44,7 @@ from .call import Call
 from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
-from .snapshots import copy_directory
+from .snapshots import copy_directory, end_restore, restored_directory
 from .strangers import Strangers
 from .visible_records import visible_records
 
@@ -87,6 +87,8 @@ class Setup:
 
     async def open(self) -> RunningBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
+        for directory in self.config.data_directories:
+            end_restore(directory.absolute())
         nodes = [[_copy(each) for each in bound] for bound in self.nodes]
         return await open_broker(
             self.config,
@@ -399,14 +401,18 @@ class Service:
 
     async def restore_snapshot(self, call: calls.RestoreSnapshot) -> None:
         """Replace the broker by one on a copy of the snapshot. Connections are closed."""
-        snapshot = self._taken(call.directory)
+        snapshot, data = self._taken(call.directory), self._data
+        new, old = restored_directory(data), data.with_name(f"{data.name}.snapshot-old")
+        for left in (new, old):  # by a restore that failed or was killed
+            if left.exists():
+                shutil.rmtree(left)
+        self._copy(snapshot, new)
         await self.stop()
         self._files.is_full = False
-        old = self._data.with_name(self._data.name + ".old")
-        self._data.rename(old)
-        self._copy(snapshot, self._data)
+        data.rename(old)
+        end_restore(data)
         self._running = await self._setup.open()
-        await asyncio.get_running_loop().run_in_executor(None, shutil.rmtree, old)
+        await asyncio.to_thread(shutil.rmtree, old, ignore_errors=True)
 
 
 _SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {

@@ -45,6 +45,21 @@ def copy_directory(source: Path, target: Path, *, shares_segments: bool) -> None
             shutil.rmtree(target)
 
 
+def restored_directory(data: Path) -> Path:
+    """Where a copy is made that will replace the data directory. It is whole when that is gone."""
+    return data.parent / f"{data.name}.snapshot-new"
+
+
+def end_restore(data: Path) -> None:
+    """Put the copy in the place of a data directory that is gone. Raises OSError.
+
+    A start does it after a restore that was killed before.
+    """
+    new = restored_directory(data)
+    if new.exists() and not data.exists():
+        new.rename(data)
+
+
 def _copy(source: Path, target: Path, shares_segments: bool) -> None:
     target.mkdir(parents=True)
     with os.scandir(source) as entries:

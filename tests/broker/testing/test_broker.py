@@ -416,6 +416,22 @@ def test_a_snapshot_of_before_a_kill_is_another_one_than_those_after_it(broker: 
     assert broker.topics() == {"before": 1, "after": 1}
 
 
+def test_a_restore_that_was_killed_is_completed_by_the_next_start(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker:
+        broker.create_topic("before")
+        snapshot = broker.snapshot()
+        broker.create_topic("after")
+        broker.stop()
+        (tmp_path / "data").rename(tmp_path / "data.snapshot-old")
+        shutil.copytree(snapshot.directory, tmp_path / "data.snapshot-new")
+        broker.start()
+        assert broker.topics() == {"before": 1}
+        broker.create_topic("later")
+        broker.restore(snapshot)
+        assert broker.topics() == {"before": 1}
+        assert sorted(path.name for path in tmp_path.glob("data*")) == ["data", "data.snapshot-1"]
+
+
 @pytest.mark.slow
 def test_a_directory_stopped_cleanly_is_taken_over(tmp_path: Path) -> None:
     broker = Broker(tmp_path).start()
