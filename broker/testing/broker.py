@@ -315,7 +315,11 @@ class Broker(Cluster):
 
     def last_log_lines(self, count: int = 20) -> str:
         """The last lines of the broker's log."""
-        lines = self.log_file.read_text(errors="replace").splitlines(keepends=True)
+        try:
+            text = self.log_file.read_text(errors="replace")
+        except OSError as error:
+            raise BrokerError(f"the broker's log cannot be read: {error}") from None
+        lines = text.splitlines(keepends=True)
         return "".join(lines[-count:])
 
     def create_topic(

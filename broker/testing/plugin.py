@@ -11,6 +11,7 @@ imported before a test asks for one.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -97,23 +98,19 @@ def pytest_runtest_makereport(
     for name in ("odradek_session_broker", "odradek_secure_session_broker"):
         broker = getattr(item, "funcargs", {}).get(name)
         if report.failed and broker is not None:
-            report.sections.append(("The broker's log", broker.last_log_lines()))
-            if found := _strangers_of(broker):
-                report.sections.append(("Clients of earlier tests", found))
+            report.sections += _sections_about(broker)
     return report
 
 
-def _strangers_of(broker: Broker) -> str:
-    """What clients of earlier tests have done in this one, or nothing."""
+def _sections_about(broker: Broker) -> Iterator[tuple[str, str]]:
+    """The end of its log, and what clients of earlier tests have done in this one."""
     from .injected import BrokerError
 
-    try:
-        found = broker.strangers()
-    except BrokerError:
-        return ""  # the test has ended it
-    if not found:
-        return ""
-    return "".join([_ABOUT_STRANGERS, *map(_line_about, found)])
+    with suppress(BrokerError):  # the test has ended it, or removed its files
+        yield "The broker's log", broker.last_log_lines()
+        if found := broker.strangers():
+            text = "".join([_ABOUT_STRANGERS, *map(_line_about, found)])
+            yield "Clients of earlier tests", text
 
 
 def _line_about(stranger: Stranger) -> str:

@@ -77,8 +77,11 @@ def test_the_report_of_a_failed_test_shows_the_end_of_the_brokers_log(tmp_path: 
     (tmp_path / "test_orders.py").write_text(
         "def test_fails(odradek_broker):\n    assert not odradek_broker.bootstrap_servers\n"
         "def test_fails_too():\n    assert False\n"
+        "def test_removes_the_log(odradek_broker):\n"
+        "    odradek_broker.log_file.unlink()\n    assert False\n"
     )
     output = run_pytest(tmp_path)
+    assert "3 failed" in output
     assert output.count("The broker's log") == 1
     assert "INFO started: node" in output
 
