@@ -84,7 +84,9 @@ class ClusterNode:
     def start(self) -> None:
         """Listen. Raises ListenError."""
         broker = self._broker
-        bound = bind_listeners(each.listener._replace(port=each.port) for each in self._reserved)
+        bound = bind_listeners(
+            [each.listener._replace(port=each.port) for each in self._reserved], shares_ports=True
+        )
         listen(bound, broker.config.socket_listen_backlog_size)
         nodes = ClusterNodes(broker.config, self._ports, self._cluster, self.id)
         handlers = NodeHandlers(broker, self._cluster, nodes, self._base)

@@ -49,7 +49,8 @@ def reserve_ports(config: BrokerConfig, ports: Sequence[Sequence[int]] = ()) -> 
                 if ports
                 else [config.port_of_node(each.port, number) for each in listeners]
             )
-            reserved.append(bind_listeners(with_ports(listeners, of_node)))
+            bound = bind_listeners(with_ports(listeners, of_node), shares_ports=True)
+            reserved.append(bound)
     except ListenError:
         for each in reserved:
             for item in each:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -67,12 +68,18 @@ def bind_registry(config: BrokerConfig) -> BoundListener | None:
     return bind_listeners([listener])[0] if listener else None
 
 
-def bind_listeners(listeners: Iterable[Listener]) -> list[BoundListener]:
-    """Bind the ports of all listeners, or none. Raises ListenError."""
+def bind_listeners(
+    listeners: Iterable[Listener], *, shares_ports: bool = False
+) -> list[BoundListener]:
+    """Bind the ports of all listeners, or none. Raises ListenError.
+
+    `shares_ports`: they may be bound again, with the same argument, while nothing listens there.
+    """
     bound: list[BoundListener] = []
     try:
         for listener in listeners:
-            sockets = _bind(listener.host or "", listener.port)
+            options = _sharing_options() if shares_ports else _own_options()
+            sockets = _bind(listener.host or "", listener.port, options)
             bound.append(BoundListener(listener, sockets))
     except ListenError:
         for bound_listener in bound:
@@ -96,7 +103,20 @@ def listen(bound: Iterable[BoundListener], backlog: int) -> None:
                 raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
 
 
-def _bind(host: str, port: int) -> list[socket.socket]:
+def _own_options() -> list[int]:
+    if sys.platform == "win32":
+        # There, SO_REUSEADDR lets another process bind a port that is served.
+        return [socket.SO_EXCLUSIVEADDRUSE]
+    return [socket.SO_REUSEADDR]
+
+
+def _sharing_options() -> list[int]:
+    if sys.platform in ("linux", "win32"):
+        return [socket.SO_REUSEADDR]
+    return [socket.SO_REUSEADDR, socket.SO_REUSEPORT]  # BSD and macOS want both, on both sockets
+
+
+def _bind(host: str, port: int, options: Sequence[int]) -> list[socket.socket]:
     """Bind a socket in every address family of the host. Raises ListenError.
 
     `localhost` is 127.0.0.1 and ::1, because clients may try either first. An empty host stands for
@@ -109,7 +129,7 @@ def _bind(host: str, port: int) -> list[socket.socket]:
         while True:
             attempts -= 1
             try:
-                sockets = _bound_to_all(addresses, port)
+                sockets = _bound_to_all(addresses, port, options)
                 break
             except OSError as error:
                 if not attempts or error.errno != errno.EADDRINUSE:
@@ -123,13 +143,13 @@ def _bind(host: str, port: int) -> list[socket.socket]:
 
 
 def _bound_to_all(
-    addresses: Iterable[tuple[socket.AddressFamily, str]], port: int
+    addresses: Iterable[tuple[socket.AddressFamily, str]], port: int, options: Sequence[int]
 ) -> list[socket.socket]:
     """Bind a socket for each address, all to one port. Raises OSError, and then binds none."""
     sockets: list[socket.socket] = []
     try:
         for family, address in addresses:
-            sock = _bound(family, address, port)
+            sock = _bound(family, address, port, options)
             if sock is not None:
                 port = sock.getsockname()[1]
                 sockets.append(sock)
@@ -152,13 +172,16 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
     return sorted(unique, key=lambda address: address[0] != socket.AF_INET)
 
 
-def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket | None:
+def _bound(
+    family: socket.AddressFamily, address: str, port: int, options: Sequence[int]
+) -> socket.socket | None:
     """Return a bound socket, or None if this machine does not have the address family."""
     try:
         sock = socket.socket(family, socket.SOCK_STREAM)
     except OSError:
         return None
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for option in options:
+        sock.setsockopt(socket.SOL_SOCKET, option, 1)
     if family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == "::" else 1)
     sock.setblocking(False)

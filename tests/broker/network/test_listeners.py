@@ -2,12 +2,14 @@
 
 import errno
 import socket
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.network import listeners
-from odradek.broker.network.listeners import ListenError, bind_listeners
+from odradek.broker.network.listeners import ListenError, bind_listeners, with_ports
 from odradek.config.listeners import Listener, SecurityProtocol
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import broker_in_loop, until
@@ -24,13 +26,13 @@ def test_a_free_port_is_free_for_each_address_of_the_host(monkeypatch: pytest.Mo
     bound = listeners._bound
 
     def bound_or_taken(
-        family: socket.AddressFamily, address: str, port: int
+        family: socket.AddressFamily, address: str, port: int, options: Sequence[int]
     ) -> socket.socket | None:
         if address == "127.0.0.2":
             tried.append(port)
             if len(tried) == 1:
                 raise OSError(errno.EADDRINUSE, "Address already in use")
-        return bound(family, address, port)
+        return bound(family, address, port, options)
 
     monkeypatch.setattr(listeners, "_addresses", lambda *_: both)
     monkeypatch.setattr(listeners, "_bound", bound_or_taken)
@@ -41,6 +43,19 @@ def test_a_free_port_is_free_for_each_address_of_the_host(monkeypatch: pytest.Mo
     assert ports == {tried[1]}
 
 
+@pytest.mark.parametrize("system", ["linux", "darwin"])
+def test_a_port_that_is_shared_is_bound_again(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    (first,) = bind_listeners([listener("A", "127.0.0.1")], shares_ports=True)
+    again = with_ports([listener("A", "127.0.0.1")], [first.port])
+    (second,) = bind_listeners(again, shares_ports=True)
+    for bound in (first, second):
+        (sock,) = bound.sockets
+        reuses = bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT))
+        assert reuses is (system != "linux")
+        bound.close()
+
+
 @pytest.mark.parametrize("host", ["ü" * 80, "a" * 80 + ".example", "ü..example"])
 def test_a_host_that_is_no_name_is_refused_and_no_port_stays_bound(
     host: str, monkeypatch: pytest.MonkeyPatch
@@ -48,8 +63,10 @@ def test_a_host_that_is_no_name_is_refused_and_no_port_stays_bound(
     opened: list[socket.socket] = []
     bound = listeners._bound
 
-    def noted(family: socket.AddressFamily, address: str, port: int) -> socket.socket | None:
-        sock = bound(family, address, port)
+    def noted(
+        family: socket.AddressFamily, address: str, port: int, options: Sequence[int]
+    ) -> socket.socket | None:
+        sock = bound(family, address, port, options)
         assert sock is not None
         opened.append(sock)
         return sock
