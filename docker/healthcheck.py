@@ -3,9 +3,10 @@
     healthcheck.py [HOST:PORT]
 
 Without an argument it asks a listener of the server.properties that the entrypoint wrote: the first
-without TLS, else the first. Of a broker with TLS it checks no certificate, and has none: one that
-asks for it has answered. Only the standard library is used, because it runs every few seconds and
-must start fast.
+without TLS, else the first. An address is asked without TLS, and by TLS if that connection is
+closed, as a listener with TLS closes it. Of a broker with TLS it checks no certificate, and has
+none: one that asks for it has answered. Only the standard library is used, because it runs every
+few seconds and must start fast.
 """
 
 import re
@@ -49,10 +50,21 @@ def ask(host: str, port: int, has_tls: bool) -> None:
     with socket.create_connection((host, port), TIMEOUT_SECONDS) as connection:
         answer = ask_by_tls(connection) if has_tls else exchange(connection)
     if len(answer) < 10:
-        raise ValueError("the connection was closed before the answer")
+        raise ConnectionResetError("the connection was closed before the answer")
     _, correlation_id, error_code = struct.unpack(">iih", answer)
     if (correlation_id, error_code) != (CORRELATION_ID, 0):
         raise ValueError(f"correlation id {correlation_id:#x}, error code {error_code}")
+
+
+def ask_either_way(host: str, port: int) -> None:
+    """Ask without TLS, then by TLS. Raises as `ask`: the error of the first if both fail."""
+    try:
+        ask(host, port, has_tls=False)
+    except ConnectionResetError as error:
+        try:
+            ask(host, port, has_tls=True)
+        except (OSError, ValueError):
+            raise error from None
 
 
 def exchange(connection: socket.socket) -> bytes:
@@ -95,12 +107,13 @@ def main(arguments: list[str]) -> int:
     asked = FILE_NAME
     try:
         if arguments:
-            host, _, port = arguments[0].rpartition(":")
-            address = host.strip("[]"), int(port), False
+            asked = arguments[0]
+            host, _, port = asked.rpartition(":")
+            ask_either_way(host.strip("[]"), int(port))
         else:
             address = written_address()
-        asked = f"{address[0]}:{address[1]}"
-        ask(*address)
+            asked = f"{address[0]}:{address[1]}"
+            ask(*address)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{asked}: {error}\n")
         return 1

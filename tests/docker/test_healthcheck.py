@@ -2,16 +2,18 @@
 
 import runpy
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
+CERTIFICATE = Path(__file__).parents[1] / "support" / "self_signed.pem"
 REQUEST = bytes.fromhex("0000000a 0012 0000 00ddadec ffff")
 ANSWER = bytes.fromhex("0000000a 00ddadec 0000 00000000")
 
@@ -23,12 +25,14 @@ def server(behave: Callable[[socket.socket], None]) -> Iterator[int]:
 
         def serve() -> None:
             connection, _ = listening.accept()
+            listening.close()  # no other one is accepted
             with connection:
                 behave(connection)
 
+        port = listening.getsockname()[1]
         thread = threading.Thread(target=serve)
         thread.start()
-        yield listening.getsockname()[1]
+        yield port
         thread.join(10)
 
 
@@ -70,6 +74,26 @@ def test_any_other_answer_is_not(answer: bytes, reason: str) -> None:
         done = check(f"127.0.0.1:{port}")
     assert done.returncode == 1
     assert reason in done.stderr
+
+
+def test_a_listener_with_tls_is_asked_by_tls() -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            plain, _ = listening.accept()
+            with plain, suppress(OSError):
+                context.wrap_socket(plain, server_side=True)
+            encrypted = context.wrap_socket(listening.accept()[0], server_side=True)
+            with encrypted:
+                answering(ANSWER)(encrypted)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        done = check(f"127.0.0.1:{listening.getsockname()[1]}")
+        thread.join()
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_nobody_there_is_not_healthy() -> None:
