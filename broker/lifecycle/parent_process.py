@@ -1,7 +1,8 @@
 """For a process that starts the broker: tells it the address, and ends the broker with it.
 
 A test or a build that starts `odradek serve` may be killed without ending what it has started. The
-system then gives the broker another parent, which is noticed within a second.
+system then gives the broker another parent, which is noticed within a second. Windows does not:
+there the broker runs until something else ends it.
 """
 
 from __future__ import annotations

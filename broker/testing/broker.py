@@ -481,7 +481,10 @@ class Broker(Cluster):
         self._call(calls.ClearFaults(), type(None))
 
     def fill_disk(self) -> None:
-        """Let every write fail as on a full disk, until `free_disk` or `reset`."""
+        """Let every write fail as on a full disk, until `free_disk` or `reset`.
+
+        Compaction does not notice it, because another process writes its files.
+        """
         self._call(calls.FillDisk(is_full=True), type(None))
 
     def free_disk(self) -> None:

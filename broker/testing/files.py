@@ -11,7 +11,8 @@ from odradek.storage.files import Files, OpenFile
 class DisposableFiles(Files):
     """Files without fsync: what a killed process has written is in the page cache.
 
-    While `is_full`, writes fail as on a full disk, and no space is free.
+    While `is_full`, writes fail as on a full disk, and no space is free. The cleaner's process has
+    files of its own, for which this does not hold.
     """
 
     def __init__(self) -> None:
