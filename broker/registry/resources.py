@@ -2,7 +2,7 @@
 
 Paths, flags, replies and errors are those of Confluent's Schema Registry. What it has and is not
 here (associations, tags, exporters, keys for encryption) is answered by 404, as by a registry
-without it. Each path is also served below `/contexts/{context}`.
+without it. Each path is also served below `/contexts/{context}`, and with a slash at its end.
 """
 
 from __future__ import annotations
@@ -53,11 +53,8 @@ class Resources:
     def routes(self) -> Iterable[Route]:
         for resource in _RESOURCES:
             handle = partial(self._serve, resource)
-            yield Route(resource.method, resource.path, handle)
-            if not resource.path.startswith("/contexts/"):
-                path = "/contexts/{context}" + resource.path.rstrip("/")
-                if path != "/contexts/{context}":
-                    yield Route(resource.method, path, handle)
+            for path in _spellings(resource.path):
+                yield Route(resource.method, path, handle)
 
     async def _serve(self, resource: _Resource, request: HttpRequest) -> HttpResponse:
         await self._access.check(request, resource.operation)
@@ -387,6 +384,17 @@ class _Resource(NamedTuple):
     path: str
     operation: AclOperation | None
     answer: Callable[[Resources, Asked], Awaitable[Any]]
+
+
+def _spellings(path: str) -> Iterable[str]:
+    """The paths by which a resource is served."""
+    yield path
+    if path == "/":
+        return
+    yield f"{path}/"
+    if not path.startswith("/contexts/"):
+        yield "/contexts/{context}" + path
+        yield "/contexts/{context}" + path + "/"
 
 
 _SUBJECT = "/subjects/{subject}"

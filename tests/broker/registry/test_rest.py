@@ -47,6 +47,19 @@ def test_a_new_schema_gets_an_id_and_is_found_by_it(registry: RegistryClient) ->
     assert registry.get("/schemas") == [{**place, "id": 1, **stored}]
 
 
+def test_a_path_may_end_with_a_slash(registry: RegistryClient) -> None:
+    assert registry.post("/contexts/c/subjects/s/versions/", {"schema": INT})["id"] == 1
+    assert registry.get("/subjects/") == [":.c:s"]
+    assert registry.get("/contexts/c/subjects/s/versions/1/")["id"] == 1
+    assert registry.put("/config/", {"compatibility": "FULL"}) == {"compatibility": "FULL"}
+    assert registry.refused("POST", "/config/")[0] == 405
+    registry.delete("/contexts/c/subjects/s/")
+    registry.delete("/contexts/c/subjects/s/?permanent=true")
+    assert registry.ask("DELETE", "/contexts/c/").status == 204
+    assert registry.get("/contexts/") == ["."]
+    assert registry.refused("GET", "/subjects//")[0] == 404
+
+
 def test_the_types_are_those_of_confluent(registry: RegistryClient) -> None:
     assert registry.get("/schemas/types") == ["JSON", "PROTOBUF", "AVRO"]
 
