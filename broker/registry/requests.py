@@ -78,11 +78,10 @@ class Asked:
         return self._in_context(self.text("subject"))
 
     def prefix(self, default: str) -> str:
-        """The prefix of subjects, which is in the context of the path."""
-        given = self._request.query.get("subjectPrefix")
-        if not self.context:
-            return given[0] if given else default
-        return self._in_context(given[0] if given else "")
+        """The prefix of subjects, which is in the context of the path if it names one."""
+        if "context" in self._names:
+            default = ""
+        return self._in_context(self.text("subjectPrefix", default))
 
     def page(self, found: list[Any], most: int | None = None) -> list[Any]:
         """The part of a list that the query asks for; at most so many, if there is a limit."""

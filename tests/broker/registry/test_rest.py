@@ -291,6 +291,30 @@ def test_a_context_numbers_its_schemas_for_itself(registry: RegistryClient) -> N
     assert registry.get("/contexts") == ["."]
 
 
+def test_a_prefix_without_a_context_is_in_the_default_context(registry: RegistryClient) -> None:
+    for subject in ("s", "t", ":.prod:s", ":.pro:s"):
+        registry.register(subject, INT)
+    everywhere = [":.pro:s", ":.prod:s", "s", "t"]
+    assert registry.get("/subjects") == everywhere
+    for prefix, found in (
+        ("", ["s", "t"]),
+        ("s", ["s"]),
+        (":.:s", ["s"]),
+        (":.prod:", [":.prod:s"]),
+        (":.pro:", [":.pro:s"]),
+        (":.pro", [":.pro:s", ":.prod:s"]),
+        (":*:s", [":.pro:s", ":.prod:s", "s"]),
+        (":*:", everywhere),
+    ):
+        assert registry.get(f"/subjects?subjectPrefix={prefix}") == found
+        schemas = registry.get(f"/schemas?subjectPrefix={prefix}")
+        assert [schema["subject"] for schema in schemas] == found
+    assert len(registry.get("/schemas")) == 2
+    for context in (".", ":.:"):
+        assert registry.get(f"/contexts/{context}/subjects") == ["s", "t"]
+        assert registry.get(f"/contexts/{context}/subjects?subjectPrefix=:*:") == everywhere
+
+
 def test_names_may_have_any_letters(registry: RegistryClient) -> None:
     path = "/subjects/a%2Fb%20%C3%A4/versions"
     assert registry.post(path, {"schema": INT})["version"] == 1
