@@ -18,7 +18,9 @@ from typing import Generic, TypeVar
 from . import records, subjects
 from .compatibility import check_of, reserved_check_of
 from .errors import (
+    ErrorCode,
     InvalidSchemaError,
+    RegistryError,
     incompatible,
     invalid_schema,
     invalid_subject,
@@ -118,7 +120,12 @@ class Registration:
         for name in self._state.in_contexts(subject):
             if name != subject and not self._state.has_subject(name, deleted=deleted):
                 continue
-            found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
+            try:
+                found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
+            except RegistryError as error:
+                if name == subject or error.code is not ErrorCode.INVALID_SCHEMA:
+                    raise
+                continue  # another context may lack what the schema refers to
             if found is not None:
                 return found
         if not self._state.has_subject(subject, deleted=deleted):

@@ -264,6 +264,18 @@ def test_look_up_finds_a_schema_by_its_resolved_text(log: Log) -> None:
     assert log.registry.look_up("r", schema_request({"schema": resolved})) == made
 
 
+def test_look_up_passes_over_a_context_that_lacks_a_reference(log: Log) -> None:
+    for subject in ("s", ":.c:s"):
+        log.register(subject, '"int"')
+    log.register("ref", '{"type": "record", "name": "R", "fields": []}')
+    record = '{"type": "record", "name": "S", "fields": [{"name": "r", "type": "R"}]}'
+    reference = {"name": "R", "subject": "ref", "version": 1}
+    referring = schema_request({"schema": record, "references": [reference]})
+    assert refusal(lambda: log.registry.look_up("s", referring)).code == ErrorCode.SCHEMA_NOT_FOUND
+    unknown = schema_request({"schema": '"R"'})
+    assert refusal(lambda: log.registry.look_up("s", unknown)).code == ErrorCode.INVALID_SCHEMA
+
+
 def test_normalized_look_up_and_registration(log: Log) -> None:
     one = '{"type":"object","title":"t","additionalProperties":false}'
     two = '{"additionalProperties":false,"title":"t","type":"object"}'
