@@ -69,10 +69,6 @@ class Asked:
     def texts(self, name: str) -> list[str]:
         return self._request.query.get(name, [])
 
-    def asks_subject(self) -> bool:
-        """Whether the query, or the path's context, names a subject."""
-        return bool(self.context) or "subject" in self._request.query
-
     def asked_subject(self) -> str:
         """The subject of the query; without one, the context itself."""
         return self._in_context(self.text("subject"))

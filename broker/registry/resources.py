@@ -107,14 +107,12 @@ class Resources:
         return array_response(map(whole_version, page), asked.content_type)
 
     async def schema_of_id(self, asked: Asked) -> Json:
-        schema_id, with_place = asked.number("id"), asked.asks_subject()
         version, text = await self._schema_of_id(asked)
         max_id = None
         if asked.flag("fetchMaxId"):
             subject = version.subject
             max_id = await self._service.read(lambda registry: registry.highest_id(subject))
-        assert version.id == schema_id
-        found = schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        found = schema_of_id(version, with_place=True, text=text, max_id=max_id)
         return _with_references(found, version, asked)
 
     async def text_of_id(self, asked: Asked) -> HttpResponse:

@@ -32,9 +32,9 @@ def test_a_new_schema_gets_an_id_and_is_found_by_it(registry: RegistryClient) ->
     assert again == {"id": 1, "version": 1, **content, "deleted": False}
     stored = {**content, "ts": stored_ms, "deleted": False}
     place = {"subject": "s", "version": 1}
-    assert registry.get("/schemas/ids/1") == stored
+    assert registry.get("/schemas/ids/1") == {**place, **stored}
     assert registry.get("/schemas/ids/1?subject=s") == {**place, **stored}
-    assert registry.get("/schemas/ids/1?fetchMaxId=true") == {**stored, "maxId": 1}
+    assert registry.get("/schemas/ids/1?fetchMaxId=true") == {**place, **stored, "maxId": 1}
     assert registry.get("/schemas/ids/1/schema") == "int"
     assert registry.get("/schemas/ids/1/subjects") == ["s"]
     assert registry.get("/schemas/ids/1/versions") == [place]
