@@ -53,10 +53,14 @@ _DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideR
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """The records to append, and the reply to give once they are replayed."""
+    """The records to append, and the reply to give once they are replayed.
+
+    `equivalences` are then known (RegistryState.equivalences): a new version is not parsed again.
+    """
 
     reply: R
     records: tuple[Record, ...] = ()
+    equivalences: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Registration:
@@ -100,8 +104,8 @@ class Registration:
             return Decision(found)
         if not mode.is_import and not force:
             self._check_compatible(subject, parsed, live, config)
-        self._parser.keep_equivalence(parsed)
-        return self._added(subject, request, parsed.schema, schema_id, mode)
+        added = self._added(subject, request, parsed.schema, schema_id, mode)
+        return replace(added, equivalences=((parsed.schema.md5, parsed.equivalence),))
 
     def look_up(
         self,

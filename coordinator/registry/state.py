@@ -62,6 +62,9 @@ class RegistryState:
         # Of a version: the versions that refer to it.
         self._referrers: dict[SchemaKey, set[SchemaKey]] = {}
         self._live_counts: dict[str, int] = {}  # versions that are not soft-deleted
+        # By fingerprint: digests of stored schemas, as far as they are known. See parsing.py, which
+        # fills it.
+        self.equivalences: dict[bytes, bytes] = {}
         # Keys that the log has in another spelling than ours (see records).
         self._other_spellings: dict[Key, set[bytes]] = {}
 
@@ -160,6 +163,7 @@ class RegistryState:
     def _forget_uses(self, version: SchemaVersion) -> None:
         """Forget what is known of a version besides its place in its subject."""
         subject, number = version.subject, version.version
+        self.equivalences.pop(version.schema.md5, None)
         if not version.deleted:
             self._live_counts[subject] -= 1
         key = SchemaKey(subject, number)

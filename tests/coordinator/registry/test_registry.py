@@ -37,6 +37,7 @@ class Log:
     def do(self, decision: Decision[Any]) -> Any:
         for record in decision.records:
             self.write(record)
+        self.registry.state.equivalences.update(decision.equivalences)
         return decision.reply
 
     def write(self, record: Record) -> None:
@@ -515,6 +516,20 @@ def test_a_key_in_another_spelling_is_deleted_with_ours(log: Log) -> None:
     log.do(log.registry.delete_config("s"))
     for with_tombstones in (True, False):
         assert log.restarted(with_tombstones=with_tombstones).registry.state.configs == {}
+
+
+def test_digests_are_forgotten_with_their_versions(log: Log) -> None:
+    equivalences = log.registry.state.equivalences
+    log.registry.register("s", schema_request({"schema": '"string"'}))  # not stored
+    assert not equivalences
+    for subject in ("s", ":.c:s"):
+        log.register(subject, '"int"')
+        log.register(subject, '{"type": "int", "doc": "again"}')
+    assert equivalences
+    for subject in ("s", ":.c:s"):
+        log.do(log.registry.delete_subject(subject))
+        log.do(log.registry.delete_subject(subject, permanent=True))
+    assert not equivalences
 
 
 def test_guids_and_types(log: Log) -> None:
