@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from odradek.broker.http.messages import HttpRequest, HttpResponse
+from odradek.broker.http.messages import HttpError, HttpRequest, HttpResponse
 from odradek.broker.http.routes import Route
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.registry import errors, subjects
@@ -350,6 +350,8 @@ class Resources:
 
     async def delete_context(self, asked: Asked) -> HttpResponse:
         context = asked.context
+        if not context:  # the default one
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "the default context stays")
         await self._service.change_all(
             lambda registry, step: registry.delete_context(context, step)
         )

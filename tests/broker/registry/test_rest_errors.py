@@ -26,6 +26,8 @@ SURROGATE = '{"type":"fixed","name":"F","size":1,"doc":"\\ud800"}'
         ("GET", "/schemas/ids/%D9%A1", 404),
         ("PUT", VERSIONS, 405),
         ("POST", "/config", 405),
+        ("DELETE", "/contexts/.", 405),
+        ("DELETE", "/contexts/:.:", 405),
     ],
 )
 def test_what_is_not_there_is_refused_as_json(
