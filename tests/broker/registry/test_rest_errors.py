@@ -130,10 +130,11 @@ def test_a_schema_is_of_its_types(registry: RegistryClient, odd: object, code: i
     assert registry.get("/schemas") == []
 
 
-@pytest.mark.parametrize("version", ["0", "1_0", "%201", "%D9%A1", "9" * 5000])
+@pytest.mark.parametrize("version", ["0", "1_0", "%C2%A01", "%D9%A1", "9" * 5000])
 def test_a_version_is_a_number(registry: RegistryClient, version: str) -> None:
     registry.register("s", '"int"')
-    assert registry.get(f"{VERSIONS}/%2B1")["version"] == 1
+    for spelled in ("%2B1", "%201", "1%20%0A", "%20latest"):
+        assert registry.get(f"{VERSIONS}/{spelled}")["version"] == 1
     assert registry.refused("GET", f"{VERSIONS}/{version}")[:2] == (422, 42202)
 
 
