@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from odradek.broker.http.json_bodies import decoded
 from odradek.broker.http.messages import JSON, HttpError, HttpRequest, HttpResponse
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -24,6 +25,7 @@ from .calls import Call
 from .view import View
 
 PREFIX = "/api/v1"
+MAX_VALUES = 10_000  # of a body: the partitions of a topic are most. A few milliseconds
 
 _NOT_FOUND = frozenset(
     {
@@ -139,12 +141,12 @@ def request_of(endpoint: Endpoint, request: HttpRequest) -> View:
         if not endpoint.changes:
             fields = {name: values[-1] for name, values in request.query.items()}
         elif request.body:
-            fields = msgspec.json.decode(request.body, type=dict[str, Any])
+            fields = decoded(request.body, MAX_VALUES, dict[str, Any])
         # From the path and the query all values are text.
         converted: View = msgspec.convert(
             {**fields, **request.parameters}, endpoint.request, strict=False
         )
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except msgspec.MsgspecError as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
     except RecursionError:
         raise HttpError(HTTPStatus.BAD_REQUEST, "the body is nested too deeply") from None

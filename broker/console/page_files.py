@@ -30,7 +30,6 @@ _HEADERS = (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self'"
         " data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
     ),
-    ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
     ("Cache-Control", "no-cache"),
 )

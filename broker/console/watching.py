@@ -26,30 +26,54 @@ QUIET_S = 15.0
 Response = tuple[View, bytes]
 
 
+class _Shared:
+    """A response that is made, or is there, and how many clients wait for it."""
+
+    def __init__(self, task: asyncio.Task[Response]) -> None:
+        self.task = task
+        self.waiting = 0
+
+
 class SharedViews:
-    """Responses that several clients get. Each is kept for half the time between two of them."""
+    """Responses that several clients get. Each is kept for half the time between two of them.
+
+    What is made for clients that have all gone is given up: they have left their places (places.py)
+    to others.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._made: dict[Hashable, asyncio.Task[Response]] = {}
+        self._shared: dict[Hashable, _Shared] = {}
 
     async def get(
         self, key: Hashable, every_s: float, make: Callable[[], Awaitable[Response]]
     ) -> Response:
         """Return what `make` returns, or what it has returned for this key a short time ago."""
-        task = self._made.get(key)
-        if task is None:
-            task = self._made[key] = asyncio.ensure_future(make(), loop=self._loop)
-            self._loop.call_later(every_s / 2, self._forget, key, task)
-        return await asyncio.shield(task)
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = _Shared(asyncio.ensure_future(make(), loop=self._loop))
+            self._shared[key] = shared
+            self._loop.call_later(every_s / 2, self._forget, key, shared)
+        shared.waiting += 1
+        try:
+            return await asyncio.shield(shared.task)
+        finally:
+            shared.waiting -= 1
+            if not shared.waiting and not shared.task.done():
+                shared.task.cancel()
+                self._drop(key, shared)
 
-    def _forget(self, key: Hashable, task: asyncio.Task[Response]) -> None:
+    def _forget(self, key: Hashable, shared: _Shared) -> None:
         """Forget a response; one that is not there yet when it is."""
-        if not task.done():
-            task.add_done_callback(lambda done: self._forget(key, done))
-        elif self._made.get(key) is task:
-            del self._made[key]
-            task.cancelled() or task.exception()  # all clients that would get it may have gone
+        if not shared.task.done():
+            shared.task.add_done_callback(lambda _: self._forget(key, shared))
+            return
+        self._drop(key, shared)
+        shared.task.cancelled() or shared.task.exception()  # all clients may have gone
+
+    def _drop(self, key: Hashable, shared: _Shared) -> None:
+        if self._shared.get(key) is shared:
+            del self._shared[key]
 
 
 async def events(

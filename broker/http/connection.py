@@ -39,6 +39,8 @@ logger = logging.getLogger("odradek.http")
 
 # Of a request's head, and of what follows a request that is being served.
 MAX_REQUEST_BYTES = 16 * 1024
+# What clients have written must not become a page, or a script, because it looks like one.
+_NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 class Owner(Protocol):
@@ -279,7 +281,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _head(self, response: HttpResponse, *more: tuple[str, str]) -> bytes:
         """The head of a response, and its body if that is known."""
-        headers = [("Content-Type", response.content_type), *response.headers, *more]
+        headers = [("Content-Type", response.content_type), _NO_SNIFFING, *response.headers, *more]
         body = response.body
         if isinstance(body, bytes):
             headers.append(("Content-Length", str(len(body))))

@@ -44,7 +44,7 @@ def registered(version: SchemaVersion) -> Json:
 def schema_of_id(
     version: SchemaVersion, *, with_place: bool, text: str | None = None, max_id: int | None = None
 ) -> Json:
-    """The schema of an id, with the subject and the version if the request names a subject."""
+    """The schema of an id, or without a place, of a guid."""
     content = _content(version)
     guid, schema_type = content.pop("guid"), content.pop("schemaType")
     stored = content.pop("schema")

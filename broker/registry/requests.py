@@ -9,8 +9,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
-
+from odradek.broker.http.json_bodies import decoded
 from odradek.broker.http.messages import HttpError, HttpRequest
 from odradek.coordinator.registry import subjects
 from odradek.coordinator.registry.requests import integer
@@ -19,7 +18,8 @@ from .replies import CONTENT_TYPE
 
 _CONTENT_TYPES = (CONTENT_TYPE, "application/vnd.schemaregistry+json", "application/json")
 _REQUEST_TYPES = (*_CONTENT_TYPES, "application/octet-stream")
-_MAX_VALUES = 4000  # of a body. To check, compare and store so many takes 10 ms
+# Of a body: rules, properties, references. To check, compare and store so many takes 10 ms.
+_MAX_VALUES = 4000
 
 
 class Asked:
@@ -69,20 +69,15 @@ class Asked:
     def texts(self, name: str) -> list[str]:
         return self._request.query.get(name, [])
 
-    def asks_subject(self) -> bool:
-        """Whether the query, or the path's context, names a subject."""
-        return bool(self.context) or "subject" in self._request.query
-
     def asked_subject(self) -> str:
         """The subject of the query; without one, the context itself."""
         return self._in_context(self.text("subject"))
 
     def prefix(self, default: str) -> str:
-        """The prefix of subjects, which is in the context of the path."""
-        given = self._request.query.get("subjectPrefix")
-        if not self.context:
-            return given[0] if given else default
-        return self._in_context(given[0] if given else "")
+        """The prefix of subjects, which is in the context of the path if it names one."""
+        if "context" in self._names:
+            default = ""
+        return self._in_context(self.text("subjectPrefix", default))
 
     def page(self, found: list[Any], most: int | None = None) -> list[Any]:
         """The part of a list that the query asks for; at most so many, if there is a limit."""
@@ -101,15 +96,9 @@ class Asked:
             raise HttpError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, given)
         if not self._request.body.strip():
             raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the request has no body")
-        try:
-            body = msgspec.json.decode(self._request.body)
-        except ValueError as error:  # UnicodeDecodeError too
-            raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
-        except RecursionError:
-            raise HttpError(HTTPStatus.BAD_REQUEST, "nested too deeply") from None
+        body = decoded(self._request.body, _MAX_VALUES)
         if body is None:
             raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the request has no body")
-        _check_size(body)
         return body
 
     def object(self) -> dict[str, Any]:
@@ -122,19 +111,6 @@ class Asked:
     def _in_context(self, subject: str) -> str:
         has_context = subject.startswith((":.", subjects.ALL_CONTEXTS))
         return subject if has_context else self.context + subject
-
-
-def _check_size(body: Any) -> None:
-    """Raise HttpError if there are too many values: rules, properties, references."""
-    values = [body]
-    for value in values:  # it grows
-        if isinstance(value, dict):
-            values += value.values()
-        elif isinstance(value, list):
-            values += value
-        if len(values) > _MAX_VALUES:
-            text = f"a body may have {_MAX_VALUES} values here"
-            raise HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text)
 
 
 def _qualified_context(given: str | None) -> str:

@@ -2,7 +2,7 @@
 
 Paths, flags, replies and errors are those of Confluent's Schema Registry. What it has and is not
 here (associations, tags, exporters, keys for encryption) is answered by 404, as by a registry
-without it. Each path is also served below `/contexts/{context}`.
+without it. Each path is also served below `/contexts/{context}`, and with a slash at its end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from odradek.broker.http.messages import HttpRequest, HttpResponse
+from odradek.broker.http.messages import HttpError, HttpRequest, HttpResponse
 from odradek.broker.http.routes import Route
 from odradek.broker.security.operations import AclOperation
 from odradek.coordinator.registry import errors, subjects
@@ -53,11 +53,8 @@ class Resources:
     def routes(self) -> Iterable[Route]:
         for resource in _RESOURCES:
             handle = partial(self._serve, resource)
-            yield Route(resource.method, resource.path, handle)
-            if not resource.path.startswith("/contexts/"):
-                path = "/contexts/{context}" + resource.path.rstrip("/")
-                if path != "/contexts/{context}":
-                    yield Route(resource.method, path, handle)
+            for path in _spellings(resource.path):
+                yield Route(resource.method, path, handle)
 
     async def _serve(self, resource: _Resource, request: HttpRequest) -> HttpResponse:
         await self._access.check(request, resource.operation)
@@ -110,14 +107,12 @@ class Resources:
         return array_response(map(whole_version, page), asked.content_type)
 
     async def schema_of_id(self, asked: Asked) -> Json:
-        schema_id, with_place = asked.number("id"), asked.asks_subject()
         version, text = await self._schema_of_id(asked)
         max_id = None
         if asked.flag("fetchMaxId"):
             subject = version.subject
             max_id = await self._service.read(lambda registry: registry.highest_id(subject))
-        assert version.id == schema_id
-        found = schema_of_id(version, with_place=with_place, text=text, max_id=max_id)
+        found = schema_of_id(version, with_place=True, text=text, max_id=max_id)
         return _with_references(found, version, asked)
 
     async def text_of_id(self, asked: Asked) -> HttpResponse:
@@ -355,6 +350,8 @@ class Resources:
 
     async def delete_context(self, asked: Asked) -> HttpResponse:
         context = asked.context
+        if not context:  # the default one
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "the default context stays")
         await self._service.change_all(
             lambda registry, step: registry.delete_context(context, step)
         )
@@ -387,6 +384,17 @@ class _Resource(NamedTuple):
     path: str
     operation: AclOperation | None
     answer: Callable[[Resources, Asked], Awaitable[Any]]
+
+
+def _spellings(path: str) -> Iterable[str]:
+    """The paths by which a resource is served."""
+    yield path
+    if path == "/":
+        return
+    yield f"{path}/"
+    if not path.startswith("/contexts/"):
+        yield "/contexts/{context}" + path
+        yield "/contexts/{context}" + path + "/"
 
 
 _SUBJECT = "/subjects/{subject}"

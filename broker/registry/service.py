@@ -7,7 +7,8 @@ are in the log, and synced if flush.messages demands it. Decisions are quick, ex
   then it is decided again. Other changes are made meanwhile.
 - What goes through all subjects is served in slices. No record is replayed meanwhile.
 
-A request whose client goes away is served to its end.
+A request whose client goes away is served to its end if it has the lock. If it waits for it, it
+ends: so no more requests wait than the server has connections.
 """
 
 from __future__ import annotations
@@ -140,20 +141,25 @@ class RegistryService:
     # -- with the lock -----------------------------------------------------------------------------
 
     async def _alone(self, work: Callable[[], Awaitable[T]]) -> T:
+        await self._lock.acquire()
         outcome = await asyncio.shield(self._background.start(self._locked(work)))
         if isinstance(outcome, RegistryError | NotDoneError):
             raise outcome
         return outcome
 
     async def _locked(self, work: Callable[[], Awaitable[T]]) -> T | RegistryError | NotDoneError:
-        """Work; a refusal is returned, because it is no fault if its client has gone away."""
-        async with self._lock:
-            try:
-                return await work()
-            except ApiError as error:
-                return _store_error(error)
-            except (RegistryError, NotDoneError) as error:
-                return error
+        """Work, then release the lock.
+
+        A refusal is returned, because it is no fault if its client has gone away.
+        """
+        try:
+            return await work()
+        except ApiError as error:
+            return _store_error(error)
+        except (RegistryError, NotDoneError) as error:
+            return error
+        finally:
+            self._lock.release()
 
     async def _changed(self, decide: Callable[[], Awaitable[Decision[T]]]) -> Decision[T]:
         """Decide, until nobody else has written between the decision and the append."""
@@ -161,6 +167,7 @@ class RegistryService:
             await self._log.follow()
             decision = await decide()
             if await self._log.append(decision.records):
+                self._log.registry.state.equivalences.update(decision.equivalences)
                 return decision
 
 

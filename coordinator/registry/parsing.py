@@ -33,7 +33,6 @@ class SchemaParser:
     def __init__(self, state: RegistryState, work: SchemaWork) -> None:
         self._state = state
         self._work = work
-        self._equivalences: dict[bytes, bytes] = {}  # by fingerprint
 
     def parse_request(
         self, subject: str, request: SchemaRequest, *, is_new: bool, normalize: bool
@@ -84,7 +83,7 @@ class SchemaParser:
 
         Linear in the versions: 0.1 µs for each that is known.
         """
-        known = self._equivalences
+        known = self._state.equivalences
         while unknown := [version for version in versions if version.schema.md5 not in known]:
             self._learn(unknown)
         return [v for v in reversed(versions) if known[v.schema.md5] == equivalence]
@@ -104,7 +103,7 @@ class SchemaParser:
             letters += forms[-1][1].letters
         found = self._digests([form for _, form in forms])
         for (version, _), equivalence in zip(forms, found, strict=True):
-            self._equivalences[version.schema.md5] = equivalence
+            self._state.equivalences[version.schema.md5] = equivalence
 
     def _form_of_any(self, version: SchemaVersion) -> Form:
         """A stored version, without its references if they are not all there."""
@@ -124,10 +123,6 @@ class SchemaParser:
             return self._work.describe(form).equivalence
         except InvalidSchemaError:
             return digest(form.schema_type, form.text)
-
-    def keep_equivalence(self, parsed: ParsedRequest) -> None:
-        """Keep the digest of a schema that becomes a version, so that it is not parsed for it."""
-        self._equivalences[parsed.schema.md5] = parsed.equivalence
 
     # -- references --------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from typing import Generic, TypeVar
 from . import records, subjects
 from .compatibility import check_of, reserved_check_of
 from .errors import (
+    ErrorCode,
     InvalidSchemaError,
+    RegistryError,
     incompatible,
     invalid_schema,
     invalid_subject,
@@ -51,10 +53,14 @@ _DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideR
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[R]):
-    """The records to append, and the reply to give once they are replayed."""
+    """The records to append, and the reply to give once they are replayed.
+
+    `equivalences` are then known (RegistryState.equivalences): a new version is not parsed again.
+    """
 
     reply: R
     records: tuple[Record, ...] = ()
+    equivalences: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Registration:
@@ -98,8 +104,8 @@ class Registration:
             return Decision(found)
         if not mode.is_import and not force:
             self._check_compatible(subject, parsed, live, config)
-        self._parser.keep_equivalence(parsed)
-        return self._added(subject, request, parsed.schema, schema_id, mode)
+        added = self._added(subject, request, parsed.schema, schema_id, mode)
+        return replace(added, equivalences=((parsed.schema.md5, parsed.equivalence),))
 
     def look_up(
         self,
@@ -118,7 +124,12 @@ class Registration:
         for name in self._state.in_contexts(subject):
             if name != subject and not self._state.has_subject(name, deleted=deleted):
                 continue
-            found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
+            try:
+                found = self._look_up_populated(name, request, normalize=normalize, deleted=deleted)
+            except RegistryError as error:
+                if name == subject or error.code is not ErrorCode.INVALID_SCHEMA:
+                    raise
+                continue  # another context may lack what the schema refers to
             if found is not None:
                 return found
         if not self._state.has_subject(subject, deleted=deleted):

@@ -21,6 +21,7 @@ from .schema_work import Format
 from .schemas import SCHEMA_TYPES, Json, SchemaVersion
 from .settings import Mode, changed_config, mode_named
 from .state import RegistryState
+from .subjects import ALL_CONTEXTS
 
 
 class Registry(Registration):
@@ -37,7 +38,7 @@ class Registry(Registration):
 
     def subjects(
         self,
-        prefix: str = subjects.ALL_CONTEXTS,
+        prefix: str = ALL_CONTEXTS,
         *,
         deleted: bool = False,
         deleted_only: bool = False,
@@ -116,7 +117,7 @@ class Registry(Registration):
 
     def found_versions(
         self,
-        prefix: str = "",
+        prefix: str = ALL_CONTEXTS,
         *,
         deleted: bool = False,
         latest_only: bool = False,

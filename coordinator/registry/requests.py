@@ -14,6 +14,7 @@ from .shapes import MAX_INT32
 
 LATEST = -1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,12}")
+_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java trims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +60,10 @@ def version_number(text: str) -> int:
 
     Raises INVALID_VERSION.
     """
-    if text.strip().lower() == "latest":
+    trimmed = text.strip(_BLANKS)
+    if trimmed.lower() == "latest":
         return LATEST
-    number = integer(text)
+    number = integer(trimmed)
     if number is None or (number != LATEST and number < 1):
         raise invalid_version(text)
     return number

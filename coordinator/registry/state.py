@@ -62,6 +62,9 @@ class RegistryState:
         # Of a version: the versions that refer to it.
         self._referrers: dict[SchemaKey, set[SchemaKey]] = {}
         self._live_counts: dict[str, int] = {}  # versions that are not soft-deleted
+        # By fingerprint: digests of stored schemas, as far as they are known. See parsing.py, which
+        # fills it.
+        self.equivalences: dict[bytes, bytes] = {}
         # Keys that the log has in another spelling than ours (see records).
         self._other_spellings: dict[Key, set[bytes]] = {}
 
@@ -160,6 +163,7 @@ class RegistryState:
     def _forget_uses(self, version: SchemaVersion) -> None:
         """Forget what is known of a version besides its place in its subject."""
         subject, number = version.subject, version.version
+        self.equivalences.pop(version.schema.md5, None)
         if not version.deleted:
             self._live_counts[subject] -= 1
         key = SchemaKey(subject, number)
@@ -227,17 +231,15 @@ class RegistryState:
         return [subject, *(f":{name}:{subject}" for name in sorted(self.stored_contexts))]
 
     def subjects(
-        self, prefix: str = "", *, deleted: bool = False, step: Step = no_step
+        self, prefix: str, *, deleted: bool = False, step: Step = no_step
     ) -> Iterator[str]:
-        """Yield the names of subjects, sorted. `:*:` before a prefix: of all contexts.
+        """Yield the names of subjects with a prefix (subjects.begins), sorted.
 
         Linear in the number of subjects.
         """
-        everywhere = prefix.startswith(subjects.ALL_CONTEXTS)
-        wanted = prefix.removeprefix(subjects.ALL_CONTEXTS)
+        begins = subjects.begins(prefix)
         for subject in stepping(list(self._names), step):
-            name = subjects.parse(subject).name if everywhere else subject
-            if name.startswith(wanted) and self.has_subject(subject, deleted=deleted):
+            if begins(subject) and self.has_subject(subject, deleted=deleted):
                 yield subject
 
     def selected_subjects(
@@ -246,7 +248,7 @@ class RegistryState:
         """Return the subjects of a context, or the one that is named. Linear as `subjects`."""
         return [
             name
-            for name in self.subjects(deleted=deleted, step=step)
+            for name in self.subjects(subjects.ALL_CONTEXTS, deleted=deleted, step=step)
             if subjects.selects(selection, name)
         ]
 

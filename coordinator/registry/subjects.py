@@ -7,6 +7,7 @@ the context itself. The context `.__GLOBAL` has the settings that apply to all c
 Confluent: QualifiedSubject, without tenants.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 DEFAULT_CONTEXT = "."
@@ -63,6 +64,27 @@ def beside(parent: str, text: str) -> str:
     if subject.context != DEFAULT_CONTEXT:
         return subject.qualified
     return Subject(parse(parent).context, text).qualified
+
+
+def begins(prefix: str) -> Callable[[str], bool]:
+    """Return whether a subject has a prefix.
+
+    The prefix is in one context: in the default one, too, if it names none. After `:*:` it is in
+    any context. `:.pro` without a second colon begins the names of contexts. Confluent:
+    AbstractSchemaRegistry.allVersions, SubjectKeyComparator.
+    """
+    wanted = parse(prefix)
+    is_any = wanted.context == "*"
+    is_of_contexts = prefix.startswith(_PREFIX) and ":" not in prefix[len(_PREFIX) :]
+
+    def has_prefix(text: str) -> bool:
+        subject = parse(text)
+        if is_of_contexts:
+            return subject.context.startswith(wanted.context)
+        is_in_context = is_any or subject.context == wanted.context
+        return is_in_context and subject.name.startswith(wanted.name)
+
+    return has_prefix
 
 
 def is_valid(text: str, *, for_settings: bool = False) -> bool:

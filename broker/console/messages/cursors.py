@@ -52,7 +52,7 @@ def decode(text: str) -> Cursor:
         packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         content = zlib.decompressobj().decompress(packed, _MAX_BYTES)
         cursor = msgspec.json.decode(content, type=Cursor)
-    except (binascii.Error, ValueError, zlib.error, msgspec.MsgspecError):
+    except (binascii.Error, ValueError, zlib.error, msgspec.MsgspecError, RecursionError):
         raise _invalid() from None
     numbers = [cursor.searched, cursor.total]
     for place in cursor.places:

@@ -198,6 +198,33 @@ async def test_clients_that_watch_the_same_get_the_same_response() -> None:
         await response("a")
 
 
+async def test_a_response_is_given_up_when_all_who_wait_for_it_have_gone() -> None:
+    shared = SharedViews(asyncio.get_running_loop())
+    is_begun, is_given_up = asyncio.Event(), asyncio.Event()
+
+    async def make() -> tuple[View, bytes]:
+        is_begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_given_up.set()
+        raise AssertionError
+
+    clients = [asyncio.create_task(shared.get("a", 60, make)) for _ in range(2)]
+    await is_begun.wait()
+    clients[0].cancel()
+    await asyncio.wait(clients, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(0)
+    assert not is_given_up.is_set()
+    clients[1].cancel()
+    await is_given_up.wait()
+
+    async def made() -> tuple[View, bytes]:
+        return Nothing(), b"b"
+
+    assert await shared.get("a", 60, made) == (Nothing(), b"b")
+
+
 async def watch(results: list[int | ApiError], every_s: float = 0.0) -> list[bytes]:
     """The first events of a view that gives one result after the other, and fails at the end."""
     left = iter([*results, ApiError(ErrorCode.NOT_COORDINATOR, "it is over")])

@@ -165,6 +165,7 @@ async def server() -> AsyncIterator[Server]:
 async def test_get_has_a_body_and_head_has_none(server: Server) -> None:
     answer = await server.ask(b"GET /hello?x=1 HTTP/1.1\r\nHost: here\r\n" + CLOSE)
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nX-Content-Type-Options: nosniff\r\n" in answer
     assert answer.endswith(b"\r\n\r\nhello\n")
     answer = await server.ask(b"HEAD /hello HTTP/1.1\r\n" + HOST + CLOSE)
     assert b"\r\nContent-Length: 6\r\n" in answer

@@ -1,4 +1,4 @@
-"""A change that is refused when its client has gone away is no fault of the broker."""
+"""Requests whose clients have gone away."""
 
 import asyncio
 import gc
@@ -54,3 +54,24 @@ def test_a_refusal_that_nobody_waits_for_is_not_logged() -> None:
         return faults
 
     assert asyncio.run(refused()) == []
+
+
+def test_a_request_that_waits_for_another_ends_with_its_client() -> None:
+    async def held() -> list[int]:
+        log, background = WaitingLog(), BackgroundTasks(asyncio.get_running_loop())
+        nothing = cast(Any, None)
+        service = RegistryService(cast(SchemaLog, log), background, nothing, nothing)
+        first = asyncio.create_task(service.load())
+        await log.is_asked.wait()
+        waiting = [asyncio.create_task(service.load()) for _ in range(10)]
+        await asyncio.sleep(0)
+        counts = [len(background.running)]
+        for task in (first, *waiting):
+            task.cancel()
+        await asyncio.wait([first, *waiting])
+        counts.append(len(background.running))
+        log.is_read.set()
+        await service.load()
+        return [*counts, len(background.running)]
+
+    assert asyncio.run(held()) == [1, 1, 0]

@@ -32,9 +32,9 @@ def test_a_new_schema_gets_an_id_and_is_found_by_it(registry: RegistryClient) ->
     assert again == {"id": 1, "version": 1, **content, "deleted": False}
     stored = {**content, "ts": stored_ms, "deleted": False}
     place = {"subject": "s", "version": 1}
-    assert registry.get("/schemas/ids/1") == stored
+    assert registry.get("/schemas/ids/1") == {**place, **stored}
     assert registry.get("/schemas/ids/1?subject=s") == {**place, **stored}
-    assert registry.get("/schemas/ids/1?fetchMaxId=true") == {**stored, "maxId": 1}
+    assert registry.get("/schemas/ids/1?fetchMaxId=true") == {**place, **stored, "maxId": 1}
     assert registry.get("/schemas/ids/1/schema") == "int"
     assert registry.get("/schemas/ids/1/subjects") == ["s"]
     assert registry.get("/schemas/ids/1/versions") == [place]
@@ -45,6 +45,19 @@ def test_a_new_schema_gets_an_id_and_is_found_by_it(registry: RegistryClient) ->
     assert registry.get("/subjects/s/versions/-1/schema") == "int"
     assert registry.post("/subjects/s", {"schema": INT}) == {**place, "id": 1, **stored}
     assert registry.get("/schemas") == [{**place, "id": 1, **stored}]
+
+
+def test_a_path_may_end_with_a_slash(registry: RegistryClient) -> None:
+    assert registry.post("/contexts/c/subjects/s/versions/", {"schema": INT})["id"] == 1
+    assert registry.get("/subjects/") == [":.c:s"]
+    assert registry.get("/contexts/c/subjects/s/versions/1/")["id"] == 1
+    assert registry.put("/config/", {"compatibility": "FULL"}) == {"compatibility": "FULL"}
+    assert registry.refused("POST", "/config/")[0] == 405
+    registry.delete("/contexts/c/subjects/s/")
+    registry.delete("/contexts/c/subjects/s/?permanent=true")
+    assert registry.ask("DELETE", "/contexts/c/").status == 204
+    assert registry.get("/contexts/") == ["."]
+    assert registry.refused("GET", "/subjects//")[0] == 404
 
 
 def test_the_types_are_those_of_confluent(registry: RegistryClient) -> None:
@@ -276,6 +289,30 @@ def test_a_context_numbers_its_schemas_for_itself(registry: RegistryClient) -> N
     registry.delete("/subjects/:.prod:s?permanent=true")
     assert registry.ask("DELETE", "/contexts/:.prod:").status == 204
     assert registry.get("/contexts") == ["."]
+
+
+def test_a_prefix_without_a_context_is_in_the_default_context(registry: RegistryClient) -> None:
+    for subject in ("s", "t", ":.prod:s", ":.pro:s"):
+        registry.register(subject, INT)
+    everywhere = [":.pro:s", ":.prod:s", "s", "t"]
+    assert registry.get("/subjects") == everywhere
+    for prefix, found in (
+        ("", ["s", "t"]),
+        ("s", ["s"]),
+        (":.:s", ["s"]),
+        (":.prod:", [":.prod:s"]),
+        (":.pro:", [":.pro:s"]),
+        (":.pro", [":.pro:s", ":.prod:s"]),
+        (":*:s", [":.pro:s", ":.prod:s", "s"]),
+        (":*:", everywhere),
+    ):
+        assert registry.get(f"/subjects?subjectPrefix={prefix}") == found
+        schemas = registry.get(f"/schemas?subjectPrefix={prefix}")
+        assert [schema["subject"] for schema in schemas] == found
+    assert len(registry.get("/schemas")) == 2
+    for context in (".", ":.:"):
+        assert registry.get(f"/contexts/{context}/subjects") == ["s", "t"]
+        assert registry.get(f"/contexts/{context}/subjects?subjectPrefix=:*:") == everywhere
 
 
 def test_names_may_have_any_letters(registry: RegistryClient) -> None:

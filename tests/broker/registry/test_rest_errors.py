@@ -26,6 +26,8 @@ SURROGATE = '{"type":"fixed","name":"F","size":1,"doc":"\\ud800"}'
         ("GET", "/schemas/ids/%D9%A1", 404),
         ("PUT", VERSIONS, 405),
         ("POST", "/config", 405),
+        ("DELETE", "/contexts/.", 405),
+        ("DELETE", "/contexts/:.:", 405),
     ],
 )
 def test_what_is_not_there_is_refused_as_json(
@@ -80,7 +82,8 @@ def test_a_client_that_takes_no_json_is_refused(registry: RegistryClient) -> Non
         (b'{"schema": \xff}', 400),
         (b'{"schema": "\xff"}', 400),
         (b'{"schema": "\\ud800"}', 400),
-        (b"[" * 100_000, 400),
+        (b"[" * 3000, 400),
+        (b"[" * 100_000, 413),
         (b"", 422),
         (b"null", 422),
     ],
@@ -127,10 +130,11 @@ def test_a_schema_is_of_its_types(registry: RegistryClient, odd: object, code: i
     assert registry.get("/schemas") == []
 
 
-@pytest.mark.parametrize("version", ["0", "1_0", "%201", "%D9%A1", "9" * 5000])
+@pytest.mark.parametrize("version", ["0", "1_0", "%C2%A01", "%D9%A1", "9" * 5000])
 def test_a_version_is_a_number(registry: RegistryClient, version: str) -> None:
     registry.register("s", '"int"')
-    assert registry.get(f"{VERSIONS}/%2B1")["version"] == 1
+    for spelled in ("%2B1", "%201", "1%20%0A", "%20latest"):
+        assert registry.get(f"{VERSIONS}/{spelled}")["version"] == 1
     assert registry.refused("GET", f"{VERSIONS}/{version}")[:2] == (422, 42202)
 
 
@@ -156,6 +160,7 @@ def test_a_body_has_a_limit(registry: RegistryClient) -> None:
         {"references": [{"name": "a", "subject": "s", "version": 1}] * 2000},
         {"metadata": {"properties": dict.fromkeys(map(str, range(5000)), "")}},
         {"ruleSet": {"domainRules": [RULE] * 2000}},
+        {"unknown": [[]] * 5000},
     ],
 )
 def test_a_body_has_a_limit_of_values(registry: RegistryClient, more: dict[str, object]) -> None:

@@ -56,6 +56,21 @@ def test_a_schema_of_a_megabyte_is_registered_and_compared_in_short_turns(
     assert longest_ms <= TURN_MS
 
 
+def test_a_megabyte_of_empty_lists_is_refused_in_short_turns(
+    broker: MeasuredBroker, port: int
+) -> None:
+    registry = RegistryClient(f"http://127.0.0.1:{port}")
+    body = b"[" + b"[]," * (300 << 10) + b"[]]"
+    longest_ms = float("inf")
+    for _ in range(ATTEMPTS):
+        broker.turns()
+        assert registry.refused("POST", "/subjects/s", body)[0] == 413
+        longest_ms = min(longest_ms, broker.turns().longest_ms)
+        if longest_ms <= TURN_MS:
+            break
+    assert longest_ms <= TURN_MS
+
+
 def test_a_record_of_others_that_unpacks_to_very_much_is_left_out_in_short_turns(
     broker: MeasuredBroker, port: int
 ) -> None:

@@ -37,6 +37,7 @@ class Log:
     def do(self, decision: Decision[Any]) -> Any:
         for record in decision.records:
             self.write(record)
+        self.registry.state.equivalences.update(decision.equivalences)
         return decision.reply
 
     def write(self, record: Record) -> None:
@@ -262,6 +263,18 @@ def test_look_up_finds_a_schema_by_its_resolved_text(log: Log) -> None:
 
     resolved = record_type({"name": "b", "type": json.loads(record_type(A, name="n.B"))})
     assert log.registry.look_up("r", schema_request({"schema": resolved})) == made
+
+
+def test_look_up_passes_over_a_context_that_lacks_a_reference(log: Log) -> None:
+    for subject in ("s", ":.c:s"):
+        log.register(subject, '"int"')
+    log.register("ref", '{"type": "record", "name": "R", "fields": []}')
+    record = '{"type": "record", "name": "S", "fields": [{"name": "r", "type": "R"}]}'
+    reference = {"name": "R", "subject": "ref", "version": 1}
+    referring = schema_request({"schema": record, "references": [reference]})
+    assert refusal(lambda: log.registry.look_up("s", referring)).code == ErrorCode.SCHEMA_NOT_FOUND
+    unknown = schema_request({"schema": '"R"'})
+    assert refusal(lambda: log.registry.look_up("s", unknown)).code == ErrorCode.INVALID_SCHEMA
 
 
 def test_normalized_look_up_and_registration(log: Log) -> None:
@@ -503,6 +516,20 @@ def test_a_key_in_another_spelling_is_deleted_with_ours(log: Log) -> None:
     log.do(log.registry.delete_config("s"))
     for with_tombstones in (True, False):
         assert log.restarted(with_tombstones=with_tombstones).registry.state.configs == {}
+
+
+def test_digests_are_forgotten_with_their_versions(log: Log) -> None:
+    equivalences = log.registry.state.equivalences
+    log.registry.register("s", schema_request({"schema": '"string"'}))  # not stored
+    assert not equivalences
+    for subject in ("s", ":.c:s"):
+        log.register(subject, '"int"')
+        log.register(subject, '{"type": "int", "doc": "again"}')
+    assert equivalences
+    for subject in ("s", ":.c:s"):
+        log.do(log.registry.delete_subject(subject))
+        log.do(log.registry.delete_subject(subject, permanent=True))
+    assert not equivalences
 
 
 def test_guids_and_types(log: Log) -> None:
