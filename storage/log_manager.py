@@ -297,28 +297,35 @@ class LogManager:
     def _without_copies(
         self, found: Sequence[FoundLog], assigned: Callable[[TopicPartition], bytes | None]
     ) -> list[FoundLog]:
-        """Make the second log of a partition a future log again. Raises DirectoryError, OSError.
+        """If a partition has two logs, rename its copy to `-future` again. Raises DirectoryError.
 
-        A power cut at the end of a move may keep the new name of the copy, which is in the
-        directory of the metadata, and lose that of the old directory, which was to be deleted.
+        At the end of a move the old directory is renamed to `-delete`, and the copy gets the log's
+        name. A power cut may lose the first rename and keep the second. The copy is in the
+        directory that the metadata names. Logs in directories that are offline are left out.
         """
         logs: dict[TopicPartition, FoundLog] = {}
         for log in found:
-            other = logs.setdefault(log.key, log)
-            if other is log:
+            if not log.directory.is_online:
+                continue
+            other = logs.get(log.key)
+            if other is None or not other.directory.is_online:
+                logs[log.key] = log
                 continue
             by_directory = {each.directory.directory_id: each for each in (other, log)}
             copy = by_directory.pop(assigned(log.key) or b"", None)
             if copy is None or copy.directory.had_clean_shutdown:
                 raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
-            [original] = by_directory.values()
+            [logs[log.key]] = by_directory.values()
+            _logger.warning("%s: %s is a copy, its move goes on", log.name, copy.path)
             name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
             path = copy.directory.path / name
-            _logger.warning("%s is in %s, too: its move goes on", original.path, copy.path)
-            self.files.rename(copy.path, path)
-            self.found_futures.append((copy.directory, path))
-            logs[log.key] = original
-        return list(logs.values())
+            try:
+                self.files.rename(copy.path, path)
+            except OSError as error:
+                self.take_offline(copy.directory, f"{copy.path} could not be renamed: {error}")
+            else:
+                self.found_futures.append((copy.directory, path))
+        return [log for log in logs.values() if log.directory.is_online]
 
     def _report_recovery(self, logs: Sequence[FoundLog], unflushed: int) -> None:
         """Report how many logs are recovered. Most of them are empty after a kill."""
