@@ -15,6 +15,7 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS, join_group
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.lost_writes import retry_if_lost
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
@@ -28,7 +29,11 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResult,
+)
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -72,7 +77,9 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
+from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
+from tests.support.log_box import NOW_MS
 
 PARTITIONS = 6
 SHARED = 20
@@ -84,6 +91,7 @@ class Rig:
 
     def __init__(self, served: BrokerInLoop, files: FaultyFiles, failing: Path) -> None:
         self._served = served
+        self.broker = served.broker
         self._files = files
         self._failing = failing
         self.well, self.hurt = self._group_in("well"), self._group_in("hurt")
@@ -328,6 +336,36 @@ async def test_a_deletion_of_groups_in_both_directories(rig: Rig) -> None:
     rig.fail()
     reply = await rig.delete(rig.hurt, rig.well)
     assert reply == {rig.hurt: NOT_COORDINATOR, rig.well: ErrorCode.NONE}
+
+
+async def test_groups_whose_deletion_is_not_lost_are_not_deleted_again(rig: Rig) -> None:
+    request = DeleteGroupsRequest(groups_names=[rig.well])
+    response = DeleteGroupsResponse(results=[DeleteGroupsResult(group_id=rig.well)])
+    context = request_context(rig.broker, 2, NOW_MS)
+    assert await retry_if_lost(not_called, context, request, response) is response
+
+
+def not_called(_context: RequestContext, request: Any) -> Any:
+    raise AssertionError(request)
+
+
+async def test_a_small_request_is_handled_again_in_slices(rig: Rig) -> None:
+    """Then it may take long, and a handler does not raise NotSmallError."""
+    assert await rig.commit(rig.hurt) == ErrorCode.NONE
+    rig.fail()
+    assert await rig.commit(rig.hurt) == NOT_COORDINATOR
+    contexts: list[RequestContext] = []
+
+    def handle(context: RequestContext, _request: Any) -> HeartbeatResponse:
+        contexts.append(context)
+        return HeartbeatResponse(error_code=NOT_COORDINATOR)
+
+    request = HeartbeatRequest(group_id=rig.hurt, generation_id=1, member_id="m")
+    context = request_context(rig.broker, 4, NOW_MS)
+    answer = await retry_if_lost(handle, context, request, HeartbeatResponse())
+    assert isinstance(answer, HeartbeatResponse)
+    assert answer.error_code == NOT_COORDINATOR
+    assert [context.slices is not None for context in contexts] == [True]
 
 
 async def test_the_state_of_share_groups_in_both_directories(rig: Rig) -> None:
