@@ -21,6 +21,7 @@ from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -80,6 +81,7 @@ from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
 from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import NOW_MS
+from tests.support.quotas import ALTER_VERSION, quota_request
 
 PARTITIONS = 6
 SHARED = 20
@@ -188,6 +190,10 @@ class Rig:
         return code
 
     async def beat(self, group: str) -> int:
+        code: int = (await self.beat_answer(group)).error_code
+        return code
+
+    async def beat_answer(self, group: str) -> Any:
         request = ConsumerGroupHeartbeatRequest(
             group_id=group,
             member_id="m",
@@ -196,9 +202,7 @@ class Rig:
             subscribed_topic_names=["t"],
             topic_partitions=[],
         )
-        answer = await self.ask(request, ConsumerGroupHeartbeatResponse, 1)
-        code: int = answer.error_code
-        return code
+        return await self.ask(request, ConsumerGroupHeartbeatResponse, 1)
 
     async def delete_offsets(self, group: str) -> int:
         place = OffsetDeleteRequestPartition(partition_index=0)
@@ -366,6 +370,14 @@ async def test_a_small_request_is_handled_again_in_slices(rig: Rig) -> None:
     assert isinstance(answer, HeartbeatResponse)
     assert answer.error_code == NOT_COORDINATOR
     assert [context.slices is not None for context in contexts] == [True]
+
+
+async def test_the_response_to_a_throttled_client_has_its_throttle_time(rig: Rig) -> None:
+    quota = quota_request({"client-id": "wire"}, request_percentage=1e-6)
+    await rig.ask(quota, AlterClientQuotasResponse, ALTER_VERSION)
+    rig.fail()
+    answer = await rig.beat_answer(rig.hurt)
+    assert (answer.error_code, answer.throttle_time_ms) == (NOT_COORDINATOR, 1000)
 
 
 async def test_the_state_of_share_groups_in_both_directories(rig: Rig) -> None:
