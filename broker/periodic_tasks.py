@@ -143,7 +143,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
          lambda: broker.security.logins.refresh_keys(disk)),
         ("collecting garbage", COLLECT_GARBAGE_EVERY_MS, 0,
          broker.turns.collections.collect_if_due),
-        ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_closed_segments),
+        ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_inactive_segments),
     ]  # fmt: skip
     if broker.security.tls is not None:
         tasks += [

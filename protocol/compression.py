@@ -41,14 +41,16 @@ ZSTD_DEFAULT_LEVEL = 3
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 SNAPPY_HEADER = SNAPPY_MAGIC + struct.pack(">ii", 1, 1)
 SNAPPY_BLOCK_BYTES = 32 << 10
-# The first read of a second member. The library copies all input after the member's end.
+# The first piece of a gzip member after the first one; each next piece is twice as long. Pieces are
+# small because the library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
-# A part. So many bytes of a stream take at most 20 us to unpack, also if they hold nothing. A block
-# takes 11 bytes and 0.8 us in gzip, where a table of codes must be built, and 5 bytes and 10 ns in
-# LZ4.
+# So many compressed bytes count as one part: they take at most 20 us to unpack, even if they are
+# only empty blocks. The smallest block takes 11 bytes and 0.8 us in gzip, because of its table of
+# codes, and 5 bytes and 10 ns in LZ4.
 GZIP_PART_BYTES = 256
 _LZ4_PART_BYTES = 8 << 10
-# With cramjam an LZ4 block takes a microsecond, so the blocks count too: so many are a part.
+# With cramjam an LZ4 block takes a microsecond, so the blocks are limited too: to so many for each
+# part that is allowed.
 _LZ4_PART_BLOCKS = 64
 _BLOCK_LENGTH = struct.Struct(">i")
 

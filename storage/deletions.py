@@ -26,7 +26,8 @@ class Deletions:
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        # Paths that were added together; the number keeps them from being compared.
+        # A heap: when they are due, a number, and paths that were added together. The numbers
+        # differ, so that no paths are compared.
         self._due: list[tuple[int, int, deque[Path]]] = []
         self._added = 0
         self._failed: set[Path] = set()  # a removal failed, and that was logged

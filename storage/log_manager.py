@@ -10,8 +10,8 @@ If a directory fails, only its logs go offline. At least one directory must be o
 were open in a failed directory answer KAFKA_STORAGE_ERROR, and so does creating a log that may
 exist there.
 
-The checkpoint files are written from offsets that are copied at the call. So the broker may write
-them on another thread, and also remove the paths that `deletions` returns there.
+The methods that write checkpoint files copy the offsets first, and may be called on any thread. The
+paths that `deletions` returns may also be removed on any thread.
 
 The broker uses only this class; its parts are in directories/.
 """
@@ -65,15 +65,18 @@ from .topic_partition import TopicPartition
 
 _logger = logging.getLogger(__name__)
 
-# The ids that mean unassigned, lost and migrating begin so. Kafka: DirectoryId.reserved.
+# Ids of directories that begin so name none: they mean unassigned, lost or migrating. Kafka:
+# DirectoryId.reserved.
 RESERVED_PREFIX = bytes(15)
 
-# More closed segments than that do not keep their files open: each may have three.
-MAX_CLOSED_SEGMENTS_OPEN = 1_000
-# Logs are closed by so many threads. Each log needs some fsyncs, which wait for the disk. A file
-# system writes those of several threads together.
+# If more inactive segments than this have open files, all of these files are closed. A segment may
+# have three.
+MAX_INACTIVE_SEGMENTS_OPEN = 1_000
+# At the stop, so many threads close logs. Each log needs some fsyncs, which wait for the disk. A
+# file system writes those of several threads together.
 CLOSING_THREADS = 8
-ROLLS_PER_RELEASE = 100  # a client can force many rolls in a moment, by timestamps
+# Open files are also counted after so many rolls: by timestamps, a client can force many at once.
+ROLLS_PER_RELEASE = 100
 
 
 class LogManager:
@@ -94,15 +97,18 @@ class LogManager:
         self.cluster_id = opened.online[0].cluster_id
         self.checkpoint_files = CheckpointFiles(files)
         self.deletions = Deletions(timer_ms)
-        self.found_futures: list[tuple[DataDirectory, Path]] = []  # found at start, by directory
-        # Callbacks, which the broker sets. Those with a directory are called on any thread. The
-        # recovery of an abandoned log must be stopped at once.
+        # The `-future` directories found at start, each with its log directory. LogMoves takes
+        # them.
+        self.found_futures: list[tuple[DataDirectory, Path]] = []
+        # Callbacks, which the broker sets: after a roll; when flush.messages asks for a sync; when
+        # a directory goes offline, or is full (these two on any thread); and when a log that waits
+        # for recovery is deleted or goes offline, so that its recovery must be stopped at once.
         self.on_roll: Callable[[PartitionLog], object] = _ignore
         self.on_flush_due: Callable[[PartitionLog], None] = _ignore
         self.on_offline: Callable[[DataDirectory], object] = _ignore
         self.on_full: Callable[[DataDirectory], object] = _ignore
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
-        self._rolls = 0  # since closed segments were released
+        self._rolls = 0  # since release_inactive_segments was last called
         self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
         self._report = report
@@ -186,6 +192,11 @@ class LogManager:
     def _has_logs(self, directory: DataDirectory) -> bool:
         return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
 
+    @property
+    def offline_text(self) -> str:
+        """The offline directories and their reasons, for error messages."""
+        return "; ".join(f"{path}: {reason}" for path, reason in self.offline.items())
+
     def directory_at(self, path: Path) -> DataDirectory | None:
         """The log directory with this path, if it is online."""
         return next((each for each in self.directories if each.path == path), None)
@@ -247,38 +258,37 @@ class LogManager:
     ) -> None:
         """Open every log of every directory, with recovery if the last stop was not clean.
 
-        Large logs for which `may_wait` is true are not opened and are `waiting` afterwards.
-        `assigned`: the id of the directory of a partition in the metadata. `is_known`: whether the
-        metadata has a partition in a topic with an id. Raises DirectoryError if a partition is in
-        two directories, or if no directory is left online.
+        Large logs for which `may_wait` returns True are not opened; `waiting` returns them.
+        `assigned` returns the id of the log directory that the metadata names for a partition.
+        `is_known` returns whether the metadata has the partition, in a topic with the given id.
+        Raises DirectoryError if a partition is in two directories, or if none is left online.
         """
         found = self._without_strays(self._find_logs(), is_known)
         found = self._without_copies(found, assigned)
         at_once, waiting = divide(found, may_wait)
         self._table.not_open.update({log.key: log for log in waiting})
-        unflushed = sum(1 for log in at_once if log.unflushed_bytes)
-        self._report_recovery(at_once, unflushed)
+        unflushed_count = sum(1 for log in at_once if log.unflushed_bytes)
+        self._report_recovery(at_once, unflushed_count)
         done = 0
         for log in at_once:
             if log.unflushed_bytes:
-                if should_report(done, unflushed):
-                    self._report(f"recovering {log.name}, {done} of {unflushed} logs done")
+                if should_report(done, unflushed_count):
+                    self._report(f"recovering {log.name}, {done} of {unflushed_count} logs done")
                 done += 1
             if log.directory.is_online:
                 self.open_found(log, config_of(log.topic), now_ms=now_ms)
         if not self.directories:
-            reasons = "; ".join(f"{path}: {why}" for path, why in self.offline.items())
-            raise DirectoryError(f"no log directory is left: {reasons}")
+            raise DirectoryError(f"no log directory is left: {self.offline_text}")
 
     def _without_strays(
         self,
         found: Sequence[FoundLog],
         is_known: Callable[[TopicPartition, bytes | None], bool],
     ) -> list[FoundLog]:
-        """Put aside those logs of a partition in two directories that are of a former topic.
+        """If a partition has two logs, rename those of former topics to `-stray`; return the rest.
 
-        A directory was offline while its topic was deleted and created again. Other strays are
-        open when they are put aside, see broker/startup/startup.py.
+        A directory may have been offline while a topic was deleted and created again. The strays of
+        other partitions are put aside after they are opened, see broker/startup/startup.py.
         """
         count = Counter(log.key for log in found)
         kept = []
@@ -297,37 +307,44 @@ class LogManager:
     def _without_copies(
         self, found: Sequence[FoundLog], assigned: Callable[[TopicPartition], bytes | None]
     ) -> list[FoundLog]:
-        """Make the second log of a partition a future log again. Raises DirectoryError, OSError.
+        """If a partition has two logs, rename its copy to `-future` again. Raises DirectoryError.
 
-        A power cut at the end of a move may keep the new name of the copy, which is in the
-        directory of the metadata, and lose that of the old directory, which was to be deleted.
+        At the end of a move the old directory is renamed to `-delete`, and the copy gets the log's
+        name. A power cut may lose the first rename and keep the second. The copy is in the
+        directory that the metadata names. Logs in directories that are offline are left out.
         """
         logs: dict[TopicPartition, FoundLog] = {}
         for log in found:
-            other = logs.setdefault(log.key, log)
-            if other is log:
+            if not log.directory.is_online:
+                continue
+            other = logs.get(log.key)
+            if other is None or not other.directory.is_online:
+                logs[log.key] = log
                 continue
             by_directory = {each.directory.directory_id: each for each in (other, log)}
             copy = by_directory.pop(assigned(log.key) or b"", None)
             if copy is None or copy.directory.had_clean_shutdown:
                 raise DirectoryError(f"{log.name} is in {other.path} and in {log.path}: remove one")
-            [original] = by_directory.values()
+            [logs[log.key]] = by_directory.values()
+            _logger.warning("%s: %s is a copy, its move goes on", log.name, copy.path)
             name = renamed_directory(*copy.key, DirectoryState.FUTURE, random_uuid().hex())
             path = copy.directory.path / name
-            _logger.warning("%s is in %s, too: its move goes on", original.path, copy.path)
-            self.files.rename(copy.path, path)
-            self.found_futures.append((copy.directory, path))
-            logs[log.key] = original
-        return list(logs.values())
+            try:
+                self.files.rename(copy.path, path)
+            except OSError as error:
+                self.take_offline(copy.directory, f"{copy.path} could not be renamed: {error}")
+            else:
+                self.found_futures.append((copy.directory, path))
+        return [log for log in logs.values() if log.directory.is_online]
 
-    def _report_recovery(self, logs: Sequence[FoundLog], unflushed: int) -> None:
-        """Report how many logs are recovered. Most of them are empty after a kill."""
+    def _report_recovery(self, logs: Sequence[FoundLog], unflushed_count: int) -> None:
+        """Report how many logs are recovered, and how many of these have bytes to check."""
         count = sum(1 for log in logs if not log.directory.had_clean_shutdown)
         if count:
             size_bytes = sum(log.unflushed_bytes for log in logs)
             self._report(
                 f"recovering {count} logs after an unclean stop: "
-                f"{unflushed} have {size_bytes} bytes to check"
+                f"{unflushed_count} have {size_bytes} bytes to check"
             )
 
     def _find_logs(self) -> list[FoundLog]:
@@ -366,7 +383,7 @@ class LogManager:
         now_ms: int,
         recovered: RecentBatches | None = None,
     ) -> PartitionLog | OSError | CorruptRecordError:
-        """Do the first half of `open_found`, on any thread."""
+        """Read a log that was found, on any thread: the first half of `open_found`."""
         try:
             return self._opening.open_found(found, config, now_ms, recovered)
         except (OSError, CorruptRecordError) as error:
@@ -375,10 +392,11 @@ class LogManager:
     def serve_found(
         self, found: FoundLog, loaded: PartitionLog | OSError | CorruptRecordError
     ) -> PartitionLog | None:
-        """Do the second half of `open_found`."""
+        """Register the log that `load_found` returned, or give it up: the second half."""
         if not isinstance(loaded, PartitionLog):
             self.give_up(found, loaded)
             return None
+        # The setting may have changed while it was loaded.
         loaded.producers.expiration_ms = self._config.producer_id_expiration_ms
         self.adopt(loaded, found.directory)
         loaded.sync_recovered()
@@ -407,7 +425,10 @@ class LogManager:
     def open_former_future(
         self, directory: DataDirectory, key: TopicPartition, config: TopicConfig, *, now_ms: int
     ) -> None:
-        """Open a log whose directory had the name of a future. After an error see `give_up`."""
+        """Open a log after its `-future` directory was renamed to the log's name.
+
+        An error is not raised, see `give_up`.
+        """
         found = FoundLog(directory=directory, topic=key.topic, partition=key.partition)
         try:
             log = self.load_future(directory, found.path, key, config, now_ms=now_ms)
@@ -435,10 +456,10 @@ class LogManager:
     def take_postponed(
         self, directory: DataDirectory, at_most: int
     ) -> tuple[list[FoundLog], list[TopicPartition]]:
-        """Take postponed logs, because the directory has space, and there are descriptors.
+        """Take up to `at_most` postponed logs of a directory, to try them again.
 
-        Returns its logs that are `waiting` for recovery again, and the partitions whose logs can be
-        created now.
+        Call it when the directory has space and there are descriptors. Returns the logs that are
+        now `waiting` for recovery again, and the partitions whose logs are still to be created.
         """
         return self._table.take_postponed(directory, at_most)
 
@@ -471,10 +492,11 @@ class LogManager:
         """Return the log of a partition, created if it does not exist.
 
         It is created in the directory with `directory_id` if that is online, else in the one with
-        the fewest logs. A partition that is not `is_new` existed before. If the directory with
-        `directory_id` is not online, the log may still be in it, and is not created
-        again. Raises ApiError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and
-        NOT_LEADER_OR_FOLLOWER while the log is being recovered.
+        the fewest logs. `is_new`: the partition has never had a log. The log of another partition
+        is not created while it may be in a directory that is not online.
+
+        Raises ApiError: INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, and NOT_LEADER_OR_FOLLOWER
+        while the log is being recovered.
         """
         key = TopicPartition(topic, partition)
         log = self._table.open.get(key)
@@ -492,13 +514,16 @@ class LogManager:
     def begin_creation(
         self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
     ) -> LogCreation:
-        """As `create`, for several partitions and in steps. Those that have a log are skipped."""
+        """As `create`, for several partitions; the caller runs and finishes the creation.
+
+        Partitions that have a log are skipped. `get` raises the error of one that is not created.
+        """
         placed = []
         for new in wanted:
             if new.key in self._table:
                 continue
             try:
-                home = self._choose_directory(new.key, new.directory_id, may_be_offline=not are_new)
+                home = self._choose_directory(new.key, new.directory_id, is_new=are_new)
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
                 continue
@@ -521,8 +546,8 @@ class LogManager:
     def may_be_offline(self, directory_id: bytes | None) -> bool:
         """Whether a log that was not found may be in a directory that is not online.
 
-        `directory_id` is the directory that the metadata names; None or a reserved id if it does
-        not know it.
+        `directory_id` is the directory that the metadata names for it. None, or an id with
+        RESERVED_PREFIX: the metadata names none.
         """
         if any(each.directory_id == directory_id for each in self.data_directories):
             return False
@@ -530,16 +555,17 @@ class LogManager:
         return bool(self.offline) or is_named
 
     def _choose_directory(
-        self, key: TopicPartition, directory_id: bytes | None, *, may_be_offline: bool
+        self, key: TopicPartition, directory_id: bytes | None, *, is_new: bool
     ) -> DataDirectory:
+        """The log directory to create a log in. Raises ApiError KAFKA_STORAGE_ERROR."""
         data_directories = self.data_directories
         wanted = next(
             (each for each in data_directories if each.directory_id == directory_id), None
         )
         if wanted is not None:
             return wanted
-        if may_be_offline and self.may_be_offline(directory_id):
-            where = f"an offline directory: {self.offline}"
+        if not is_new and self.may_be_offline(directory_id):
+            where = f"an offline directory: {self.offline_text}"
             if not self.offline:
                 where = "a directory that is not in log.dirs any more: add it, or delete the topic"
             text = f"{key[0]}-{key[1]} may be in {where}"
@@ -556,7 +582,10 @@ class LogManager:
         self._remove(partitions, DirectoryState.DELETE)
 
     def move_aside(self, partitions: Iterable[TopicPartition]) -> None:
-        """Rename directories of logs that are not in the metadata to `-stray`, and keep them."""
+        """Rename the directories of logs that the metadata does not have to `-stray`.
+
+        They are kept. Partitions without a log are ignored. Raises ApiError KAFKA_STORAGE_ERROR.
+        """
         self._remove(partitions, DirectoryState.STRAY)
 
     def _remove(self, partitions: Iterable[TopicPartition], state: DirectoryState) -> None:
@@ -565,7 +594,7 @@ class LogManager:
         removal.finish()
 
     def begin_deletion(self, partitions: Iterable[TopicPartition]) -> LogRemoval:
-        """As `delete`, in steps. The logs are unregistered when this returns."""
+        """As `delete`, but the caller runs and finishes it. From now on the logs are not served."""
         return self._remover.begin(partitions, DirectoryState.DELETE, self._delete_delay_ms)
 
     def drop_future(self, key: TopicPartition) -> None:
@@ -573,21 +602,22 @@ class LogManager:
         self._remover.drop_future(key, self._delete_delay_ms)
 
     def delete_directory(self, home: DataDirectory, path: Path, key: TopicPartition) -> Path:
-        """Rename a log's directory to `-delete`, to be removed later; return its new path.
+        """Rename a log's directory to `-delete`, to be removed later. Returns its new path.
 
-        An OSError takes `home` offline and is not raised.
+        After an OSError, which is not raised, it returns the old path. `home` then goes offline,
+        unless the error is transient.
         """
         return self._remover.delete_directory(home, path, key, self._delete_delay_ms)
 
     @property
     def _delete_delay_ms(self) -> int:
-        """After what time to remove files that are deleted now."""
+        """The time after which deleted files are removed: file.delete.delay.ms of the broker."""
         return self._config.log_segment_delete_delay_ms
 
     # --- periodic tasks
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Apply new broker settings. Settings that topics inherit are set on each log instead."""
+        """Apply new broker settings, except those that topics inherit: the caller sets these."""
         before, self._config = self._config, config
         self._opening.config = config
         if config.producer_id_expiration_ms == before.producer_id_expiration_ms:
@@ -597,9 +627,9 @@ class LogManager:
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
     def logs_to_flush(self, now_ms: int) -> list[PartitionLog]:
-        """List the online logs that were last synced at least flush.ms ago, or never.
+        """List the online logs that were last synced at least flush.ms ago.
 
-        `now_ms` as in PartitionLog.mark_flushed.
+        `now_ms` is a time of a clock that never jumps, the one of PartitionLog.mark_flushed.
         """
         return [
             log
@@ -607,17 +637,18 @@ class LogManager:
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
 
-    def release_closed_segments(self) -> None:
+    def release_inactive_segments(self) -> None:
         """Close the files of all inactive segments if too many of them have open files.
 
-        The next read of a segment opens its files again. Many rolls call this, too.
+        The next read of a segment opens its files again. Called at intervals, and after
+        ROLLS_PER_RELEASE rolls.
         """
         self._rolls = 0
-        # Most logs have one segment: with 10,000 of them, no more is done for each than this.
+        # Most logs have one segment, which is active. With 10,000 logs, only this is done for each.
         logs = [log for log in self._table.open.values() if len(log.segments) > 1]
         inactive = (segment for log in logs for segment in list(log.segments)[:-1])
         opened = [segment for segment in inactive if segment.has_open_file]
-        if len(opened) > MAX_CLOSED_SEGMENTS_OPEN:
+        if len(opened) > MAX_INACTIVE_SEGMENTS_OPEN:
             for segment in opened:
                 segment.release_files()
 
@@ -650,7 +681,7 @@ class LogManager:
     def _rolled(self, log: PartitionLog) -> None:
         self._rolls += 1
         if self._rolls >= ROLLS_PER_RELEASE:
-            self.release_closed_segments()
+            self.release_inactive_segments()
         self.on_roll(log)
 
     # --- disk errors

@@ -1,10 +1,10 @@
 """The time index of a segment: maps timestamps to offsets.
 
-On disk: never renumber. An entry has 12 bytes: a timestamp (int64) and an offset relative to the
-segment's base offset (int32). No record up to and including that offset is newer than that
-timestamp. Entries ascend in both columns. A batch adds no entry if an earlier record is newer.
+An entry has 12 bytes, the same as in Kafka: a timestamp (int64) and an offset relative to the
+segment's base offset (int32). No record of the segment up to and including that offset is newer
+than that timestamp. Entries ascend in both columns.
 
-One slot stays free until the segment is closed, because then its newest timestamp is added.
+One slot stays free for the segment's largest timestamp, which is added when the segment is closed.
 
 Kafka: TimeIndex.
 """
@@ -18,7 +18,7 @@ from .index_file import MAX_RELATIVE_OFFSET, CorruptIndexError, IndexFile
 
 
 class TimestampOffset(NamedTuple):
-    """The largest timestamp up to `offset`, which is the last offset of the batch that has it."""
+    """The largest timestamp of a segment up to `offset`, the last offset of the batch with it."""
 
     timestamp_ms: int
     offset: int
@@ -28,7 +28,7 @@ class TimeIndex(IndexFile):
     """See the module docstring, and IndexFile for the states of an index."""
 
     entry = struct.Struct(">qi")
-    key_code = "q"
+    key_code = "q"  # the timestamps in memory have 64 bits
 
     @property
     def last_entry(self) -> TimestampOffset:
@@ -40,14 +40,15 @@ class TimeIndex(IndexFile):
         return self._timestamp(self._slot(slot))
 
     def lookup(self, timestamp_ms: int) -> TimestampOffset:
-        """The last entry that is not newer; (-1, base offset) if there is none."""
+        """The last entry with at most this timestamp; (-1, base offset) if there is none."""
         return self._timestamp(self._floor(timestamp_ms))
 
     def maybe_append(self, timestamp_ms: int, offset: int, *, closing: bool = False) -> None:
-        """Add an entry, unless the last one has the same timestamp.
+        """Add an entry, unless the last one has this timestamp, or there is none (NO_TIMESTAMP).
 
-        `closing` may use the last slot, or extend an index that was trimmed. Raises ValueError:
-        full, offset or timestamp before the last entry's, or too far from the base offset.
+        `closing`: the segment is being closed. Then the last slot may be used, and an index that
+        was trimmed may be extended. Raises ValueError if the index is full, if timestamp or offset
+        is before the last entry's, or if the offset is too far from the base offset.
         """
         keys, values = self._loaded or self._load()
         relative_offset = offset - self.base_offset

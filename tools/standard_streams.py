@@ -1,12 +1,13 @@
 """Standard input, output and error of a command, also where they are closed, full, or not read.
 
-Python leaves out a stream whose descriptor is closed, and the next file that is opened gets its
-number. So a closed one is opened first: such that reading and writing fail, as on a closed one.
+If a descriptor is closed, Python has no stream for it, and the next file that is opened gets its
+number. So `open_closed_streams` opens the null device in its place, in the wrong direction: reads
+of the input and writes to the output fail, as on a closed descriptor.
 
-A failed write to the output ends the command by OutputError, from wherever it comes, and `main`
-prints one line. If the reader of the output ends, as in `odradek … | head`, the command ends, too,
-without a word. But a job goes on, and its exit code is that of its work: see `reader_may_end`. What
-cannot be written to standard error is dropped.
+A failed write to standard output raises OutputError, which ends the command, and `main` prints one
+line. If the reader of a pipe ends, as in `odradek … | head`, the command ends without a message.
+Commands with more to do than to print go on (`reader_may_end`). What cannot be written to standard
+error is dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ EXIT_FAILED = 1
 
 
 class OutputError(Exception):
-    """The output cannot be written. `exit_code`: that of the command; the message may be empty."""
+    """Standard output cannot be written. `exit_code` is that of the command.
+
+    The message is empty if the reader of the output has ended.
+    """
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -35,7 +39,7 @@ class OutputError(Exception):
 
 
 class _Stream(io.FileIO):
-    """Standard output, or standard error."""
+    """Standard output, or standard error. `may_fail`: what cannot be written is dropped."""
 
     may_fail = False
 
@@ -58,14 +62,17 @@ class _ErrorStream(_Stream):
 
 
 class _Reader:
-    """Whether the reader of the output may end before the command does."""
+    """Whether the reader of the output may end before the command does: see `reader_may_end`."""
 
     may_end = False
 
 
 @contextmanager
 def reader_may_end() -> Iterator[None]:
-    """Go on inside if the reader of the output ends: the result is in the exit code, too."""
+    """Inside, drop the output if its reader has ended, and go on.
+
+    It is for commands whose exit code also tells their result, and for jobs.
+    """
     before, _Reader.may_end = _Reader.may_end, True
     try:
         yield
@@ -75,9 +82,9 @@ def reader_may_end() -> Iterator[None]:
 
 
 def check_reader() -> None:
-    """Raise OutputError if the output is a pipe that nobody reads any more.
+    """Raise OutputError if the output is a pipe whose reader has ended.
 
-    A command that waits for something to write would notice it only then.
+    A command that waits for something to write would notice it only at its next write.
     """
     output = select.poll()
     output.register(STDOUT, 0)
@@ -87,17 +94,18 @@ def check_reader() -> None:
 
 def open_closed_streams() -> None:
     """Open the descriptors that are closed, so that no other file gets their numbers."""
+    # What is written to standard error is dropped, so its direction is the right one.
     for descriptor, flags in ((STDIN, os.O_WRONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, flags)  # it gets the lowest free number
+            os.open(os.devnull, flags)  # gets the lowest free number, which is `descriptor`
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(STDIN, closefd=False)))
 
 
 def watch_streams() -> None:
-    """Replace sys.stdout and sys.stderr, such that their failures are as said above."""
+    """Replace sys.stdout and sys.stderr by streams that fail as the module docstring says."""
     sys.stdout = _text(sys.stdout, _Stream(STDOUT, "w", closefd=False), "strict")
     sys.stderr = _text(sys.stderr, _ErrorStream(STDERR, "w", closefd=False), "backslashreplace")
 
@@ -113,7 +121,7 @@ def _text(before: TextIO | None, raw: _Stream, errors: str) -> TextIO:
 
 
 def _discard(descriptor: int) -> None:
-    """Send what else is written there to nowhere, as Python's own flush at the end."""
+    """Drop what is written to the descriptor from now on, also by Python's own flush at the end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)

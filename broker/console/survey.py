@@ -1,7 +1,7 @@
-"""What is counted over all logs and files of the broker, for the overview.
+"""Counts over all logs and files of the broker, for the console's overview.
 
-An open page asks every two seconds. With 10,000 logs the count takes some 10 ms of CPU time, so it
-is used for KEPT_MS.
+An open page asks every two seconds. With 10,000 logs the count takes some 10 ms of CPU time, so a
+result is kept for KEPT_MS.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from odradek.storage.data_directory import DataDirectory
 from odradek.storage.files import Files
 
 KEPT_MS = 10_000
-PART = 200  # logs that are counted between two steps
+LOGS_PER_STEP = 200  # after so many, other requests may be served
 _STATUS = Path("/proc/self/status")
 
 
 class Surveyed(NamedTuple):
-    """The bytes of the logs by path of their directory; memory and open files of the process.
+    """`log_bytes`: the bytes of all logs in each log directory, by its path.
 
-    `memory_bytes` and `open_files` are None where the system does not say it.
+    `memory_bytes` and `open_files` are those of the process; None where the system does not tell.
     """
 
     log_bytes: Mapping[str, int]
@@ -33,7 +33,7 @@ class Surveyed(NamedTuple):
 
 
 class Survey:
-    """Counts, if the last count is old."""
+    """Keeps the last counts, and counts again when they are old."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -41,11 +41,11 @@ class Survey:
         self._last: Surveyed | None = None
 
     async def get(self, slices: Slices) -> Surveyed:
-        """What was counted within KEPT_MS."""
+        """Return counts that are at most KEPT_MS old."""
         timer_ms = self._broker.clock.timer_ms()
         if self._last is None or timer_ms - self._counted_ms >= KEPT_MS:
             memory_bytes, open_files = await self._broker.disk.run(
-                _process, self._broker.log_manager.files
+                _memory_and_files, self._broker.log_manager.files
             )
             self._last = Surveyed(self._log_bytes(slices), memory_bytes, open_files)
             self._counted_ms = timer_ms
@@ -55,16 +55,19 @@ class Survey:
         manager = self._broker.log_manager
         sizes: Counter[DataDirectory] = Counter()
         keys = manager.open_keys()
-        for start in slices.of(iter(range(0, len(keys), PART))):
-            for key in keys[start : start + PART]:
+        for start in slices.of(iter(range(0, len(keys), LOGS_PER_STEP))):
+            for key in keys[start : start + LOGS_PER_STEP]:
                 log, directory = manager.find(*key), manager.location(key)
                 if log is not None and directory is not None:  # it was not deleted meanwhile
                     sizes[directory] += log.size_bytes
         return {str(directory.path): size for directory, size in sizes.items()}
 
 
-def _process(files: Files) -> tuple[int | None, int | None]:
-    """Counting thousands of open files takes milliseconds: for another thread than the loop's."""
+def _memory_and_files(files: Files) -> tuple[int | None, int | None]:
+    """The memory in bytes and the number of open files of this process.
+
+    Not for the thread of the event loop: to count thousands of files takes milliseconds.
+    """
     return _memory_bytes(), _open_files(files)
 
 

@@ -36,7 +36,10 @@ def served_partition_count(observed: Observed) -> int:
 
 
 def offline_partition_count(observed: Observed) -> int:
-    """The partitions that have no leader."""
+    """The partitions whose log is offline or still being recovered.
+
+    Partitions may be created between the two counts: then it is not below 0.
+    """
     return max(0, partition_count(observed) - served_partition_count(observed))
 
 
@@ -118,7 +121,7 @@ LOG_METRICS: list[Metric] = [
     ),
     gauge(
         "kafka_log_logcleanermanager_max_dirty_percent",
-        "Percent of the dirtiest log that can be cleaned, at the last check.",
+        "Highest percentage of bytes still to be cleaned in a log, at the last check.",
         lambda observed: 100 * observed.broker.maintenance.cleaner.status().max_dirty_ratio,
     ),
     gauge(
@@ -135,12 +138,12 @@ LOG_METRICS: list[Metric] = [
     ),
     gauge(
         "kafka_log_logcleaner_cleaner_recopy_percent",
-        "Percent of the bytes that the last round of the cleaner kept.",
+        "Bytes that the last round of the cleaner has written, in percent of those it has read.",
         _recopy_percent,
     ),
     gauge(
         "kafka_log_logcleaner_max_clean_time_secs",
-        "Seconds of the last round of the cleaner.",
+        "Duration of the last round of the cleaner, in seconds.",
         _last_round_seconds,
     ),
     gauge(

@@ -5,10 +5,11 @@ request), new clients would be accepted one by one, and the last members of a gr
 dozens of generations after the first. So the loop only reports that the socket is readable, and
 Acceptor accepts.
 
-When the process has hardly a file descriptor left, nothing is accepted for a second. Existing
-connections go on, and new ones wait in the kernel's queue. The files of partitions do not use the
-last descriptors (Files.descriptor_limit). They also wait there while a limit of the broker or
-the listener holds back the connection before them (connection_limits.py).
+Nothing is accepted for a second when the process has hardly a file descriptor left: a connection
+needs two, its socket and a duplicate of it for sending (output.py). The files of partitions do not
+use the last descriptors (Files.descriptor_limit). Nothing is accepted either while a limit of the
+broker or of the listener holds the last accepted connection back (connection_limits.py). In both
+cases existing connections go on, and new ones wait in the kernel's queue.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ P = TypeVar("P", bound=asyncio.BaseProtocol)
 class Acceptor(Generic[P]):
     """A listening socket; each connection that it accepts gets its own protocol object.
 
-    The object is counted in `limits` as soon as the connection is accepted. Its owner forgets it
-    there when the connection ends.
+    The object is counted in `limits` before it is set up. Its owner calls `limits.closed` when the
+    connection ends.
     """
 
     def __init__(
@@ -68,14 +69,17 @@ class Acceptor(Generic[P]):
         self._limits = limits
         self._connecting = BackgroundTasks(loop)
         self._retry: asyncio.TimerHandle | None = None
-        self._log_again_s = 0.0  # in the loop's time: not before, that descriptors are missing
-        self._is_careful = False  # few descriptors may be left: one connection in a turn
+        # When a lack of descriptors may be logged again, in the loop's time.
+        self._log_again_s = 0.0
+        # Few descriptors may be left, because a socket had a number from `_careful_from` on. Then
+        # they are checked before each connection, and one is accepted in a turn.
+        self._is_careful = False
         limit, _ = descriptor_limits()
         self._careful_from = limit - 2 * ACCEPTED_PER_TURN - SPARE_DESCRIPTORS
-        # Accepted, and waits for the limits: the socket and the address.
+        # The accepted connection that the limits hold back: its socket and address.
         self._held: tuple[socket.socket, str] | None = None
         self._being_set_up: set[socket.socket] = set()
-        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}  # to be closed later
+        self._refused: dict[socket.socket, asyncio.TimerHandle] = {}  # over a limit: closed later
         sock.setblocking(False)
         sock.listen(backlog)
         self._watch()
@@ -83,7 +87,7 @@ class Acceptor(Generic[P]):
     def close(self) -> None:
         """Stop accepting, and close the connections that are still being set up.
 
-        It may be closed already.
+        May be called again.
         """
         if self._socket.fileno() < 0:
             return
@@ -91,8 +95,8 @@ class Acceptor(Generic[P]):
         if self._retry is not None:
             self._retry.cancel()
         for client in self._being_set_up:
-            # The transport closes it as soon as it is made. To cancel its making would leave the
-            # protocol without `connection_lost`, and its descriptors open.
+            # Its transport is still made, finds the end, and closes. If its task were cancelled,
+            # `connection_lost` might never be called, and its descriptors would stay open.
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
         for client, timer in self._refused.items():
@@ -133,11 +137,11 @@ class Acceptor(Generic[P]):
                 self._pause(delay_ms / 1000, self._release)
                 return
             self._admit(client, address)
-            if self._is_careful:  # it gets its other descriptor in a later turn
+            if self._is_careful:  # its second descriptor is opened in a later turn
                 return
 
     def _check_descriptors(self) -> None:
-        """Raise OSError if there are too few for a connection, which needs two."""
+        """Raise OSError if fewer than SPARE_DESCRIPTORS can be opened."""
         taken: list[int] = []
         try:
             while len(taken) < SPARE_DESCRIPTORS:

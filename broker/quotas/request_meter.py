@@ -158,6 +158,10 @@ class RequestMeter:
         else:
             mutations_ms = self._mutations_until_ms - self._quotas.timer_ms()
             self.throttle_ms = max(0, mutations_ms, self._bandwidth_ms, self._charge_time())
+        return self.with_throttle_time(response)
+
+    def with_throttle_time(self, response: Any) -> Any:
+        """Return the response with the throttle time that `settle` has decided."""
         if self.throttle_ms and hasattr(response, "throttle_time_ms"):
             return replace(response, throttle_time_ms=self.throttle_ms)
         return response

@@ -19,5 +19,5 @@ def check_libraries() -> None:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # the package that would have it
+    except ModuleNotFoundError:  # `google`, the package of google.protobuf, is missing too
         return False

@@ -562,6 +562,8 @@ class Dispatcher:
         response: Message = answer.response
         if answer.retry is not None and self._log_syncs.lost_count != answer.lost_before:
             response = await answer.retry(response)
+            if answer.meter is not None:
+                response = answer.meter.with_throttle_time(response)
         return response
 
     def _route(self, api_key: int, version: int) -> Route:

@@ -1,10 +1,9 @@
-"""Retries requests whose coordinator write failed to sync.
+"""Handles requests again whose coordinator write failed to sync.
 
-A coordinator answers from its state, which is ahead of the disk while an fsync runs
-(flush.messages). When the fsync fails, the log is offline and its groups, transactional ids or
+Where flush.messages asks for it, a response waits for the fsync of what a coordinator has written
+(dispatch.py). When the fsync fails, the log goes offline, and its groups, transactional ids or
 share-partitions have no coordinator. The request is then handled once more, so that the client gets
-the NOT_COORDINATOR that every later request gets. What the request changed in other logs has
-happened and stays.
+the NOT_COORDINATOR that every later request gets. What the request changed in other logs stays.
 
 Kafka: CoordinatorRuntime, whose append fails in this case, and which unloads the partition.
 """
@@ -15,9 +14,14 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import cast
 
+from odradek.broker.turns.slices import Slices
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResult,
+)
 from odradek.protocol.messages.delete_share_group_state import DeleteShareGroupStateRequest
 from odradek.protocol.messages.initialize_share_group_state import InitializeShareGroupStateRequest
 from odradek.protocol.messages.read_share_group_state import ReadShareGroupStateRequest
@@ -44,24 +48,40 @@ SHARE_STATE_REQUESTS = (
 async def retry_if_lost(
     handle: Handler, context: RequestContext, request: Message, response: Message
 ) -> Message:
-    """Return `response` if what it names still has a coordinator, else what `handle` returns.
+    """Return `response` if what the request names still has a coordinator.
+
+    Otherwise the request is handled again, in slices, and this returns the new response.
+    DeleteGroups is handled again only for the groups without a coordinator.
 
     The receive buffer that the request refers to may have been overwritten. Handlers do not read
     these bytes if the group has no coordinator.
     """
+    if context.slices is not None:
+        return await _retry_in_slices(handle, context, request, response)
+
+    async def retry(slices: Slices) -> Message:
+        context.slices = slices
+        return await _retry_in_slices(handle, context, request, response)
+
+    return await context.broker.turns.slices.run(retry)
+
+
+async def _retry_in_slices(
+    handle: Handler, context: RequestContext, request: Message, response: Message
+) -> Message:
     coordinators = context.broker.coordinators
-    is_served = coordinators.groups.shards.is_served
+    is_group_served = coordinators.groups.shards.is_served
     if isinstance(request, DeleteGroupsRequest):
         return _retry_lost_deletions(
-            cast("DeleteGroupsResponse", response), is_served, handle, context
+            cast("DeleteGroupsResponse", response), is_group_served, handle, context
         )
     group_id = getattr(request, "group_id", None)
-    has_transactions = coordinators.transactions.shards.is_served
-    has_states = coordinators.share_states.shards.is_served
+    is_transactional_id_served = coordinators.transactions.shards.is_served
+    is_share_state_served = coordinators.share_states.shards.is_served
     if (
-        (not group_id or is_served(group_id))
-        and all(map(has_transactions, _transactional_ids(request)))
-        and all(map(has_states, _share_partitions(context, request)))
+        (not group_id or is_group_served(group_id))
+        and all(map(is_transactional_id_served, _transactional_ids(request)))
+        and all(map(is_share_state_served, _share_partitions(context, request)))
     ):
         return response
     answer = handle_or_refuse(handle, context, request)
@@ -71,21 +91,25 @@ async def retry_if_lost(
 
 
 def _transactional_ids(request: Message) -> list[str]:
+    """The transactional ids that a request names, in whatever API; empty ones are left out."""
     if isinstance(request, AddPartitionsToTxnRequest):
-        named = [each.transactional_id for each in request.transactions]
-        named.append(request.v3_and_below_transactional_id)
+        ids = [each.transactional_id for each in request.transactions]
+        ids.append(request.v3_and_below_transactional_id)
     else:
-        named = [getattr(request, "transactional_id", None) or ""]
-    return [transactional_id for transactional_id in named if transactional_id]
+        ids = [getattr(request, "transactional_id", None) or ""]
+    return [transactional_id for transactional_id in ids if transactional_id]
 
 
 def _share_partitions(context: RequestContext, request: Message) -> Iterator[str]:
-    """The share-partitions that a request to the share coordinator names."""
+    """Yield the share-partitions of a request to the share coordinator, as SharePartitionKey.text.
+
+    Other requests have none.
+    """
     if isinstance(request, SHARE_STATE_REQUESTS):
-        named: StateRequest = request
-        for topic in context.sliced(named.topics):
+        state_request: StateRequest = request
+        for topic in context.sliced(state_request.topics):
             for each in context.sliced(topic.partitions):
-                yield SharePartitionKey(named.group_id, topic.topic_id, each.partition).text
+                yield SharePartitionKey(state_request.group_id, topic.topic_id, each.partition).text
 
 
 def _retry_lost_deletions(
@@ -95,7 +119,14 @@ def _retry_lost_deletions(
     context: RequestContext,
 ) -> DeleteGroupsResponse:
     """Replace the results of the groups that have no coordinator any more."""
-    lost = [item.group_id for item in response.results if not is_served(item.group_id)]
+    kept: list[DeleteGroupsResult] = []
+    lost: list[str] = []
+    for result in context.sliced(response.results):
+        if is_served(result.group_id):
+            kept.append(result)
+        else:
+            lost.append(result.group_id)
+    if not lost:
+        return response
     retried = handle(context, DeleteGroupsRequest(groups_names=lost))
-    kept = [item for item in response.results if is_served(item.group_id)]
     return DeleteGroupsResponse(results=[*kept, *retried.results])

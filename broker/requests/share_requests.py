@@ -1,4 +1,4 @@
-"""What the requests of share groups have in common: who may, and acknowledgements.
+"""Checks of the requests of share groups (KIP-932), and their acknowledgements.
 
 Kafka: KafkaApis.handleAcknowledgements, validateAcknowledgementBatches.
 """
@@ -21,8 +21,9 @@ from odradek.protocol.primitives import uuid_text
 
 from .context import RequestContext
 
-FIRST_VERSION_WITH_RENEWAL = 2
-# An acknowledgement may be about all records in flight. More are decided about in slices.
+FIRST_VERSION_WITH_RENEWAL = 2  # of both APIs
+# A request about share-partitions with more records in flight, or stored batches, is served in
+# slices (broker/turns/slices.py), because an acknowledgement may be about all records in flight.
 MAX_SMALL_IN_FLIGHT = 500
 ALL_TYPES = frozenset(AcknowledgeType)
 TYPES_WITHOUT_RENEWAL = ALL_TYPES - {AcknowledgeType.RENEW}
@@ -32,7 +33,7 @@ Acknowledged = Mapping[Place, ApiError | None]
 
 
 class AcknowledgedTopic(Protocol):
-    """A topic of one of these requests."""
+    """A topic of a request, with the acknowledgements of its partitions."""
 
     @property
     def topic_id(self) -> bytes: ...
@@ -50,7 +51,7 @@ def check_enabled(context: RequestContext) -> None:
 def check_member(
     context: RequestContext, group_id: str | None, member_id: str | None
 ) -> SessionKey:
-    """Check the group and the member of a request, and return both.
+    """Check the group and the member of a request, and return the key of their session.
 
     Raises ApiError: UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_AUTHORIZATION_FAILED.
     """
@@ -78,9 +79,11 @@ def check_place(context: RequestContext, place: Place) -> None:
 def check_small(
     context: RequestContext, group_id: str | None, topics: Iterable[AcknowledgedTopic]
 ) -> None:
-    """Raise NotSmallError if a request that is served at once may be about many records.
+    """Raise NotSmallError if a request may be about many records, unless it is served in slices.
 
-    It may acknowledge them, or be the first about a share-partition with many stored batches.
+    The dispatcher then serves it again in slices. A request is about many records if it
+    acknowledges some in a share-partition with many in flight, or opens one with many stored
+    batches.
     """
     if context.slices is not None:
         return
@@ -106,6 +109,8 @@ def acknowledge_all(
     A partition without acknowledgements succeeds, but as in Kafka it has a result only if another
     one was acknowledged. If a request names a partition again, its last entry counts. Between two
     partitions, or two decisions about acknowledgements, others may be served.
+
+    `is_renewal`: the request may renew locks, by acknowledgements of type RENEW.
     """
     may_renew = context.api_version >= FIRST_VERSION_WITH_RENEWAL and is_renewal
     results: dict[Place, ApiError | None] = {}
@@ -142,15 +147,20 @@ def acknowledge_all(
 
 
 def check_acknowledgements(acknowledgements: Iterable[Acknowledgement], *, may_renew: bool) -> None:
-    """Raise ApiError INVALID_REQUEST unless they are in order, and of known types."""
+    """Raise ApiError INVALID_REQUEST unless they are in order, and of known types.
+
+    One may begin at the last offset of the one before, as in Kafka.
+    """
     allowed = ALL_TYPES if may_renew else TYPES_WITHOUT_RENEWAL
-    before = -1
+    previous_last = -1
     for acknowledgement in acknowledgements:
         first, last, types = acknowledgement
-        if first > last or first < before:
-            raise invalid_request(f"{first} to {last} does not follow {before}")
+        if first > last:
+            raise invalid_request(f"{first} to {last} ends before it begins")
+        if first < previous_last:
+            raise invalid_request(f"{first} to {last} does not follow {previous_last}")
         if not types or (len(types) > 1 and last - first != len(types) - 1):
             raise invalid_request(f"{first} to {last} has {len(types)} types")
         if not allowed.issuperset(types):
             raise invalid_request(f"{first} to {last} has a type that is not known, or not allowed")
-        before = last
+        previous_last = last

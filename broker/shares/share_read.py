@@ -3,13 +3,14 @@
     open the share-partitions -> read from the next offset of each -> enough? -> read the batch
     headers of each -> acquire
 
-Reading may have to be tried again, because a page is not in memory or there is not enough yet.
-Until everything is read, the headers too, nothing is acquired: records that an attempt acquired and
-could not send would stay locked.
+`led` is a share-partition that this broker leads, with its log (LedPartition). Reading may have to
+be tried again, because a page is not in memory or there is not enough yet. Until everything is
+read, the headers too, nothing is acquired: records that an attempt acquired and could not send
+would stay locked.
 
 An attempt runs in one turn of the event loop. With many share-partitions it runs in slices. Between
 slices, other requests may acquire or acknowledge records. A share-partition that has changed since
-it was read is skipped.
+it was read is skipped. `step` is called again and again, and may end a slice (turns/slices.py).
 
 A share-partition that cannot be read has an error; the others are answered. Records before a
 damaged batch are delivered first.
@@ -75,10 +76,11 @@ class ShareFetchCall(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read of a share-partition. `fetched`: the headers of the batches.
+    """What was read of a share-partition, from `offset` on.
 
-    `error`: why nothing was read, or why there is no batch after `fetched`. `readable_bytes`: what
-    counts for `min_bytes`.
+    `aborted`: the aborted transactions in `records`. `error`: why nothing was read, or why there is
+    no batch after `fetched`. `readable_bytes`: what counts for `min_bytes`. `fetched`: the headers
+    of the batches.
     """
 
     place: Place
@@ -106,23 +108,24 @@ class ShareRead:
         self.on_open: Callable[[LedPartition], object] | None = None
         self._shares = shares
         self._files = files
-        self._refused: Answers = {}
+        self._refused: Answers = {}  # of share-partitions that could not be opened
         self._opened: set[LedPartition] = set()  # in this attempt
 
     def attempt(self, now: Now, *, is_last: bool) -> Answers | None:
         """Return the answers by partition; None if there is not enough yet.
 
-        With `is_last`, what there is counts as enough. Raises WouldWaitError inside an attempt
-        (cold_reads.py); then nothing was acquired.
+        With `is_last`, what there is counts as enough. Raises WouldWaitError if a page is not in
+        memory, or records take long to unpack: the caller gets them and tries again
+        (cold_reads.py). Then nothing was acquired.
         """
         if not self.call.places or not self.call.max_records or not self.call.max_bytes:
             return {}
         self._opened.clear()
-        led = self.open_all()
-        if not led:
+        share_partitions = self.open_all()
+        if not share_partitions:
             return dict(self._refused)
         reads: list[_Read] = []
-        for some in self._in_order(led):
+        for some in self._in_order(share_partitions):
             reads = self._read_all(some)
             if self._is_enough(reads):
                 break
@@ -134,7 +137,10 @@ class ShareRead:
         return answers
 
     def may_find(self, led: LedPartition) -> bool:
-        """Whether an attempt finds records of a share-partition, or an error. It is quick."""
+        """Whether an attempt might find records of a share-partition, or an error.
+
+        It only compares offsets, which is quick.
+        """
         try:
             if self._shares.find(led.key) is not led:
                 return True
@@ -145,6 +151,7 @@ class ShareRead:
             return False
         committed = self._shares.configs.reads_committed(self.call.group_id)
         end = log.last_stable_offset if committed else log.high_watermark
+        # Between these offsets there is nothing to read yet. Beyond the watermark is an error.
         return not (log.is_online and end <= offset <= log.high_watermark)
 
     def _is_enough(self, reads: Sequence[_Read]) -> bool:
@@ -155,22 +162,27 @@ class ShareRead:
             size += read.readable_bytes
         return bool(reads) and size >= self.call.min_bytes
 
-    def _in_order(self, led: Sequence[LedPartition]) -> Iterator[Sequence[LedPartition]]:
+    def _in_order(
+        self, share_partitions: Sequence[LedPartition]
+    ) -> Iterator[Sequence[LedPartition]]:
         """Yield groups of share-partitions to try in turn. The last group is all of them.
 
         Those that this attempt has opened come after the others, and one at a time: Kafka answers
         with what has been opened, while the states of others are still being read.
         """
-        new = [item for item in led if item in self._opened]
-        if new and len(led) > 1:
-            yield [item for item in led if item not in self._opened]
-            for item in new:
-                yield [item]
-        yield led
+        new = [led for led in share_partitions if led in self._opened]
+        if new and len(share_partitions) > 1:
+            yield [led for led in share_partitions if led not in self._opened]
+            for led in new:
+                yield [led]
+        yield share_partitions
 
     def open_all(self) -> list[LedPartition]:
-        """Open the share-partitions; those with errors are answered with them."""
-        opened: list[LedPartition] = []
+        """Open the share-partitions, and return those that are open.
+
+        One with an error gets it as its answer, and is not tried again.
+        """
+        share_partitions: list[LedPartition] = []
         for place in stepping(self.call.places, self.step):
             if place in self._refused:
                 continue
@@ -187,10 +199,10 @@ class ShareRead:
                 fault = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "it is in the log of the broker")
                 self._refused[place] = partition_with_error(place[1], fault)
                 continue
-            opened.append(led)
+            share_partitions.append(led)
             if self.on_open is not None:
                 self.on_open(led)
-        return opened
+        return share_partitions
 
     def _open(self, key: SharePartitionKey) -> LedPartition:
         led = self._shares.find(key)
@@ -201,24 +213,22 @@ class ShareRead:
 
     # -- read --------------------------------------------------------------------------------------
 
-    def _read_all(self, led: Sequence[LedPartition]) -> list[_Read]:
+    def _read_all(self, share_partitions: Sequence[LedPartition]) -> list[_Read]:
         """Read every share-partition of which something can be acquired."""
         offsets = (
-            (share_partition, share_partition.partition.offset_to_fetch(share_partition.limits()))
-            for share_partition in stepping(led, self.step)
+            (led, led.partition.offset_to_fetch(led.limits()))
+            for led in stepping(share_partitions, self.step)
         )
-        ready = [
-            (share_partition, offset) for share_partition, offset in offsets if offset is not None
-        ]
+        ready = [(led, offset) for led, offset in offsets if offset is not None]
         if not ready:
             return []
         reads = []
         missing: list[WouldWaitError] = []
         left, is_first = self.call.max_bytes, True
         byte_limits = _divide(self.call.max_bytes, len(ready))
-        for (one, offset), byte_limit in zip(stepping(ready, self.step), byte_limits, strict=True):
+        for (led, offset), byte_limit in zip(stepping(ready, self.step), byte_limits, strict=True):
             try:
-                read = self._read(one, offset, min(byte_limit, left), is_first=is_first)
+                read = self._read(led, offset, min(byte_limit, left), is_first=is_first)
             except WouldWaitError as error:
                 missing.append(error.with_traceback(None))
                 continue
@@ -244,7 +254,7 @@ class ShareRead:
             else:
                 records = led.log.read(offset, max_bytes, at_least_one_batch=is_first)
             size = records.size_bytes
-            if size < self.call.min_bytes > 1:
+            if self.call.min_bytes > 1 and size < self.call.min_bytes:
                 size = led.log.readable_bytes(records, offset, max_bytes, committed=committed)
         except ApiError as error:
             return _Read(place, led, offset, None, (), error.with_traceback(None))
@@ -334,14 +344,14 @@ class ShareRead:
             self._shares.locked(led.key, until_ms)
             acquired = without_aborted(partition, acquired, fetched, read.aborted)
         if partition.start_offset > start_offset:
-            led.notify()  # others may be in flight now
+            led.notify()  # its limit of records in flight allows others now
         if not acquired:
             return [], b""
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         return acquired, cut_to(records, fetched, first, last)
 
     def _has_changed(self, read: _Read) -> bool:
-        """Whether a share-partition has been closed or others have changed it since it was read."""
+        """Whether a share-partition was closed, or was changed by others, since it was read."""
         led = read.led
         is_next = led.partition.offset_to_fetch(led.limits()) == read.offset
         return not (is_next and self._shares.is_open(led))

@@ -172,6 +172,8 @@ def load_logs(
 ) -> None:
     """Open every partition's log with its topic's configuration, and put stray logs aside.
 
+    If a stray cannot be renamed, only its directory goes offline. It is not served in any case.
+
     With `large_may_wait`, logs that take long to recover are recovered while the broker serves.
     Logs of internal topics are not, because they are replayed first; nor are logs that are being
     moved to another directory.
@@ -203,7 +205,10 @@ def load_logs(
         logger.warning(
             "%s-%d belongs to no topic: its directory is renamed to -stray", topic, partition
         )
-    log_manager.move_aside(strays)
+    try:
+        log_manager.move_aside(strays)
+    except ApiError as error:  # the others are served
+        logger.error("%s", error.message)
 
 
 def settle_moves(

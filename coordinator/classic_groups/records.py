@@ -1,7 +1,11 @@
-"""Makes the record of a classic group at the end of a rebalance. ClassicGroup.replay reads it.
+"""Makes the records of classic groups (GroupMetadata). ClassicGroup.replay reads them.
 
-One record has the whole generation: the elected protocol, the leader, and each member's metadata
-for that protocol and its assignment. Kafka: GroupCoordinatorRecordHelpers, ClassicGroup.
+One record has a whole generation: the elected protocol, the leader, and each member's metadata for
+that protocol and its assignment. It is written at the end of a rebalance, and when a static member
+gets a new id. A `step` is called again and again while a record of many members is made, so that
+others are served (runtime/steps.py).
+
+Kafka: GroupCoordinatorRecordHelpers, ClassicGroup.
 """
 
 from collections.abc import Mapping
@@ -23,14 +27,14 @@ GROUP_METADATA_VERSION = 3
 
 
 def group_record(group_id: str, value: GroupMetadataValue) -> JournalRecord:
-    """Make a group's record of its value."""
+    """Make the record that stores the generation in `value`."""
     return JournalRecord(value, GROUP_METADATA_VERSION, GroupMetadataKey(group=group_id))
 
 
 def generation_value(
     group: ClassicGroup, assignments: Mapping[str, bytes], step: Step = no_step
 ) -> GroupMetadataValue:
-    """Make the value of the group's current generation, with these assignments by member id."""
+    """Make the value of the group's current generation. `assignments` are by member id."""
     return GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation_id,
@@ -47,7 +51,10 @@ def generation_value(
 def replaced_value(
     group: ClassicGroup, old_id: str, successor: ClassicMember
 ) -> GroupMetadataValue:
-    """Return the journaled generation with a static member's new id; its assignment stays."""
+    """Return the journaled generation with `successor` in the place of the member `old_id`.
+
+    Both are the same static member; its assignment stays.
+    """
     written = group.journaled
     assert written is not None, "a stable group is journaled"
     return replace(

@@ -9,11 +9,15 @@ from .records import epoch_record
 
 
 class ConsumerDraft(Draft[ConsumerGroup]):
-    """The decision so far about one consumer group, at one point in time."""
+    """The decision so far about one consumer group, at one point in time.
+
+    `step`: see Draft.
+    """
 
     __slots__ = ("needs_new_target",)
 
     def __init__(self, group: ConsumerGroup, now: Now, step: Step = no_step) -> None:
         super().__init__(group, now, epoch_record, step)
         self.needs_new_target = False
-        """Whether the group was converted with assignments that must be computed again."""
+        """Whether new targets must be computed, because the group was converted from a classic one
+        whose assignment cannot stay (upgrade.py)."""

@@ -6,11 +6,14 @@ epoch and the epoch of each member. The assignment of the leader becomes both th
 the members own and their targets. Members that wait for a rebalance of the classic group are
 answered REBALANCE_IN_PROGRESS and join again.
 
-A new member causes new targets. A member that replaces a static member does not. Then new targets
-are forced if a rebalance was in progress, a member had partitions that do not exist, or a partition
-has no owner: a rebalance was in progress when the broker ended, and is not in the log
-(`ConsumerDraft.needs_new_target`). In Kafka the partitions that caused that rebalance then stay
-unassigned, and those that do not exist are assigned.
+A new member causes new targets. A member that replaces a static member does not. Therefore a draft
+asks for new targets itself (`ConsumerDraft.needs_new_target`) in three cases: a rebalance was in
+progress; a member had partitions that do not exist; or a partition has no owner, because the broker
+ended during a rebalance, which is not in the log. Kafka does not: then partitions stay unassigned,
+or those that do not exist are assigned.
+
+A `step` is called again and again while a large group is converted, so that others are served
+(group_decisions.py).
 
 Conditions:
 
@@ -126,7 +129,10 @@ class Upgrades:
     # -- the new group -----------------------------------------------------------------------------
 
     def _members(self, group: ClassicGroup, step: Step) -> list[ConsumerMember]:
-        """Raises DecodeError, CustomAssignorError."""
+        """Return the members as members of the new group, with the partitions that they own.
+
+        Raises DecodeError, CustomAssignorError.
+        """
         if not group.members:
             return []
         name = _common_protocol(group)

@@ -63,6 +63,7 @@ class Decoded(NamedTuple):
 
 
 RecordDecoder = Callable[[AnyRecord], Decoded]
+# The classes of key and value, by record type.
 _Pairs = Mapping[int, tuple[type[Message], type[Message]]]
 
 
@@ -119,6 +120,10 @@ def _decode_typed(types: _Pairs, number: int, key: bytes, value: bytes | None) -
 def _decode_message(
     declared: type[Message], version: int, shown_version: int, data: bytes, part: str
 ) -> Message:
+    """Decode a key or value after its leading int16. Raises _RecordError.
+
+    `shown_version` is what Kafka's message calls the version: for a key, the record type.
+    """
     try:
         return declared.decode(data, version, _INT16.size)
     except DecodeError as error:
@@ -157,7 +162,7 @@ def _decode_member_fields(
 
 
 def _status_name(number: int) -> str:
-    """The state of a transaction; since Kafka 4.4 as its name, or as text if it is not known."""
+    """The name of a transaction's state, as Kafka 4.4 prints it; the number if it is not known."""
     known = number in TransactionState.__members__.values()
     return TransactionState(number).client_name if known else str(number)
 
@@ -232,6 +237,7 @@ def _decode_metadata(value: bytes | None) -> Json:
     except DecodeError:
         raise _RecordError(f"Failed to deserialize record with type {number}") from None
     check_end(data, position, number)
+    # "PartitionRecord" becomes "PARTITION_RECORD".
     name = "".join(f"_{c}" if c.isupper() else c.upper() for c in declared.__name__)[1:]
     return {"type": name, "version": version, "data": as_json(message, known)}
 
@@ -271,7 +277,7 @@ _NAMES = {
     ControlRecordType.KRAFT_VERSION: "KRaftVersion",
     ControlRecordType.KRAFT_VOTERS: "KRaftVoters",
 }
-_ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
+_ENDS = (ControlRecordType.ABORT, ControlRecordType.COMMIT)  # markers of transactions
 
 
 def decode_control(key: bytes | None, value: bytes | None) -> Control:

@@ -1,8 +1,8 @@
 """Computes the records that change finalised feature levels. Kafka: FeatureControlManager.
 
 A request is accepted whole or refused. An upgrade raises a level and a downgrade lowers it, within
-the levels that this version of odradek serves (features.SERVED). A feature that only Apache Kafka
-serves can only be set to 0. `metadata.version` can be lowered only if no version in between changed
+the levels that this version of odradek serves (features.SERVED). An unknown feature is refused at
+every level. `metadata.version` can be lowered only if no version in between changed
 a record, because records that the older version cannot read stay in the log. `kraft.version` rises
 from static to dynamic voters and never falls; the controller writes it as a control record. When
 eligible leader replicas are enabled, the controller also sets min.insync.replicas
@@ -24,6 +24,7 @@ from .features import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, SERVED, Feat
 _RECORDS_CHANGED = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30, 32, 33})
 # The first metadata.version whose records have eligible leader replicas: 4.0-IV1.
 _FIRST_VERSION_WITH_ELR = 23
+# As in Kafka, level 0 of an unknown feature is refused later, with another message.
 _NOT_SERVED = ServedFeature(lowest=0, highest=0)
 
 

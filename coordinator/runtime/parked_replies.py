@@ -44,9 +44,9 @@ class ReleaseQueue:
 
 
 class Parked(Generic[R]):
-    """A reply: a plain value if it is given before `result` is called, else a future.
+    """A reply that may be given before or after `result` is called.
 
-    Calling the object gives the reply.
+    Calling the object with the response gives the reply, once.
     """
 
     __slots__ = ("_future", "_queue", "_response")
@@ -63,7 +63,7 @@ class Parked(Generic[R]):
             self._queue.release(self._future, response)
 
     def result(self) -> R | Awaitable[R]:
-        """Return the response, or a future of it."""
+        """Return the response if it was given already, else a future of it."""
         if self._response is not None:
             return self._response
         self._future = self._queue.loop.create_future()

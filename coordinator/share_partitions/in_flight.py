@@ -10,12 +10,13 @@
                    queue of the group
     ARCHIVED       done, not processed        -> nothing
 
-When records are deleted from the start of the log, those that are AVAILABLE become ARCHIVED at once
-(`archive`). Those that are ACQUIRED stay so until they are settled as usual.
+Two changes are not in this table (`archive`). When records are deleted from the start of the log,
+those that are AVAILABLE become ARCHIVED; those that are ACQUIRED stay so until they are settled as
+usual. And records of aborted transactions become ARCHIVED as soon as they are acquired.
 
-A batch has one state for each run of records that share one. So it costs as much as members have
-told its records apart, and not as many records as its header announces: that number may be in the
-millions. Neighbours that have become equal are united.
+A batch has one state for each run of neighbouring records whose states are equal, not one for each
+record: its header may announce millions of records. A run is divided when a part of it changes, and
+united with a neighbour that has become equal.
 
 Kafka: RecordState, InFlightState, InFlightBatch. It keeps a state for each record of a batch that
 has records with different states.
@@ -72,7 +73,7 @@ class InFlight:
         self.locked_until_ms = None
 
     def archive(self) -> None:
-        """Archive it from any state: its record is no longer in the log."""
+        """Archive it from any state. Its records are no longer in the log, or were aborted."""
         self.state = RecordState.ARCHIVED
         self.member_id = NO_MEMBER
         self.locked_until_ms = None
@@ -93,7 +94,7 @@ class InFlight:
         self.state = state
 
     def equals(self, other: "InFlight") -> bool:
-        """As ==, which makes tuples of all fields first."""
+        """As ==, but quicker: that makes tuples of all fields first."""
         return (
             self.state is other.state
             and self.delivery_count == other.delivery_count
@@ -156,7 +157,10 @@ class Batch:
         return zip(self._firsts, lasts, self._states, strict=True)
 
     def first_available(self, from_offset: int) -> int | None:
-        """The first available record from an offset on, which is not before the batch."""
+        """The offset of the first available record at or after `from_offset`; None if none is.
+
+        `from_offset` must not be before the batch.
+        """
         if from_offset > self.last_offset:
             return None
         for index in range(bisect_right(self._firsts, from_offset) - 1, len(self._states)):
@@ -178,7 +182,7 @@ class Batch:
         return list(zip(firsts, lasts, self._states[low:high], strict=True))
 
     def separate(self, first_offset: int, last_offset: int) -> InFlight:
-        """Divide the runs so that these records, which share a state, are a run of their own.
+        """Make a range of records, all of one run, a run of its own.
 
         Returns the state of that run, which may then be changed.
         """

@@ -2,8 +2,10 @@
 
     request -> the shard of the share-partition -> a decision (share_state/) -> append, replay
 
-Every request is answered at once. In the background, snapshots of share-partitions that are not
-written are renewed, and the log is pruned, both at intervals.
+Every request is answered at once. At intervals, states that were not written for long get a new
+snapshot (a cold one), and the records before all newest snapshots are deleted from the logs. A
+`step` is called again and again while a large record is encoded, so that others are served
+(runtime/steps.py).
 
 Kafka: ShareCoordinatorService.
 """
@@ -34,7 +36,7 @@ from .table import PartitionCount, ShareStateTable
 
 logger = logging.getLogger("odradek.shares")
 
-# For so many states of one shard records are written in one turn of the loop: each takes 10 us.
+# Records of so many states of a shard are written in one turn of the event loop: each takes 10 us.
 STATES_PER_TURN = 200
 
 ShareShard = Shard[ShareStateTable]
@@ -72,7 +74,7 @@ class ShareCoordinator:
     # -- the topic ---------------------------------------------------------------------------------
 
     def open_topic(self, logs: Iterable[PartitionLog], partition_count: int) -> None:
-        """Load the states from the topic's partitions. One without a log is not served."""
+        """Load the states from the topic's partitions. A partition without a log is not served."""
         for shard in self.shards.open_topic(logs, partition_count):
             self._on_shard_loaded(shard)
         now = self._clock()
@@ -113,7 +115,10 @@ class ShareCoordinator:
         shard.journal.commit(outcome, now_ms)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> ShareState:
-        """Return the state for a leader. Raises ApiError as ShareStateTable.read."""
+        """Return the state to the leader of the partition; a new leader epoch is stored.
+
+        Raises ApiError as ShareStateTable.read.
+        """
         shard = self.shards.of(key.text)
         return shard.journal.commit(shard.state.read(key, leader_epoch, now_ms), now_ms)
 
@@ -125,10 +130,10 @@ class ShareCoordinator:
         step: Step = no_step,
         is_current: Callable[[], bool] = lambda: True,
     ) -> bool:
-        """Store what has changed. The record is encoded in steps.
+        """Store a change of the state. Returns whether it was stored.
 
-        Returns False, and stores nothing, if the state has changed in a step, or `is_current` says
-        that the write is not right any more. Raises ApiError as ShareStateTable.write.
+        It is not stored if the stored state has changed during a step, or if `is_current`, which is
+        called after the last step, returns False. Raises ApiError as ShareStateTable.write.
         """
         shard = self.shards.of(key.text)
         before = shard.state.states.get(key)

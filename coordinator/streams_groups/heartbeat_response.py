@@ -1,7 +1,8 @@
 """The response to the heartbeat of a member that stays.
 
 It contains the member's tasks if they have changed, or if it joins, and always the statuses of the
-group (status.py). Kafka: the end of GroupMetadataManager.streamsGroupHeartbeat.
+group (status.py). The draft's `step` is called again and again while tasks are listed, so that
+others are served (runtime/steps.py). Kafka: the end of GroupMetadataManager.streamsGroupHeartbeat.
 """
 
 from collections.abc import Mapping, Set
@@ -23,7 +24,7 @@ from .group_configs import RACK_AWARE_TAGS, StreamsGroupConfigs
 from .member import StreamsMember
 from .status import StatusCode
 
-_FIRST_WITH_MISSING_TAGS = 1
+_FIRST_VERSION_WITH_MISSING_TAGS = 1
 TaskIds = list[StreamsGroupHeartbeatTaskIds]
 
 
@@ -38,7 +39,10 @@ def respond(
     partition_count: PartitionCount,
     api_version: int,
 ) -> StreamsGroupHeartbeatResponse:
-    """Respond to a member, which was `before` and is now `member`."""
+    """Make the response to a member. `before` is its state before this heartbeat.
+
+    What the group must remember of it is added to `draft.then`.
+    """
     group = draft.group
     tasks_changed = member.assigned != before.assigned
     has_news = request.member_epoch == JOINING_EPOCH or tasks_changed
@@ -46,11 +50,12 @@ def respond(
     endpoint_changed = member.user_endpoint != before.user_endpoint
     if endpoint_changed or (tasks_changed and member.user_endpoint is not None):
         endpoint_epoch += 1
-        draft.then.append(group.note_endpoints_changed)
+        draft.then.append(group.note_endpoints_changed)  # the group's epoch, after the write
     endpoints = None
     if endpoint_epoch != request.endpoint_information_epoch:
-        gone = {member.member_id, group.previous_id(member)}
-        others = (other for other in group.members.values() if other.member_id not in gone)
+        # The group still has the old state of the member, or the static member that it replaces.
+        outdated = {member.member_id, group.previous_id(member)}
+        others = (other for other in group.members.values() if other.member_id not in outdated)
         endpoints = partitions_by_endpoint([*others, member], topology, partition_count, draft.step)
     active, standby, warmup = _tasks_of(member, draft.step) if has_news else (None, None, None)
     return StreamsGroupHeartbeatResponse(
@@ -64,7 +69,7 @@ def respond(
         standby_tasks=standby,
         warmup_tasks=warmup,
         partitions_by_user_endpoint=endpoints,
-        # A new group has epoch 0 after this, because its soft state is not kept.
+        # What `draft.then` does to a new group is lost (modern_groups/draft.py): it begins at 0.
         endpoint_information_epoch=0 if draft.is_new else endpoint_epoch,
     )
 
@@ -76,6 +81,7 @@ def _statuses(
     member: StreamsMember,
     api_version: int,
 ) -> list[StreamsGroupHeartbeatStatus]:
+    """Complete the statuses of the draft, and return them all."""
     if topology.problem is not None:
         draft.statuses.append(topology.problem)
     group, requested_by = draft.group, draft.group.shutdown_requested_by
@@ -87,7 +93,7 @@ def _statuses(
         draft.add_status(StatusCode.SHUTDOWN_APPLICATION, detail)
     required = draft.assignment_configs.get(RACK_AWARE_TAGS, "")
     missing = [tag for tag in required.split(",") if tag and tag not in member.client_tags]
-    if missing and api_version >= _FIRST_WITH_MISSING_TAGS:
+    if missing and api_version >= _FIRST_VERSION_WITH_MISSING_TAGS:
         detail = (
             "Missing required client tags for rack-aware standby assignment: "
             f"[{', '.join(missing)}]. Configure them via 'client.tag.<tagKey>' in your Streams "

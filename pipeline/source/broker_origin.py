@@ -42,7 +42,10 @@ class BrokerOrigin:
     ) -> None:
         self._timeout_s = timeout_s
         self._servers = client["bootstrap.servers"]
-        self._admin = AdminClient({**client, **_ERRORS_ONLY})
+        try:
+            self._admin = AdminClient({**client, **_ERRORS_ONLY})
+        except KafkaException as error:
+            raise self._broker_error(error) from error
         self._isolation = (
             IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
         )

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from odradek.pipeline.decoding.arrow_arrays import constant
@@ -37,6 +37,7 @@ _CONSUMER_SETTINGS = {
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
 }
+# The offset, the partition or the topic does not exist any more.
 _GONE = frozenset(
     {
         KafkaError._AUTO_OFFSET_RESET,
@@ -46,13 +47,17 @@ _GONE = frozenset(
         KafkaError._UNKNOWN_TOPIC,
     }
 )
-# confluent-kafka: 0 none, 1 CreateTime, 2 LogAppendTime. Spark: -1, 0, 1.
+# Added to a timestamp type of confluent-kafka (0 none, 1 CreateTime, 2 LogAppendTime) it gives
+# Spark's (-1, 0, 1).
 _TO_SPARKS_TYPE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerReader:
-    """Reads one range, with these columns of columns.py."""
+    """Reads one range, with these columns of decoding/columns.py.
+
+    `timeout_ms` is how long it waits for an answer of the broker.
+    """
 
     client: Mapping[str, str]
     wanted: OffsetRange
@@ -63,6 +68,14 @@ class BrokerReader:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the records in order of offset. Raises DataLostError, BrokerError."""
+        try:
+            yield from self._read()
+        except KafkaException as error:
+            raise BrokerError(f"{self.wanted.partition}: {error.args[0].str()}") from error
+        self._check_topic()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        """Do the same. Raises KafkaException, too."""
         consumer = Consumer(self._config())
         try:
             consumer.assign([self._at(self.wanted.start)])
@@ -72,7 +85,6 @@ class BrokerReader:
                     yield self._as_arrow(selected)
         finally:
             consumer.close()
-        self._check_topic()
 
     def _config(self) -> dict[str, str | int | float | bool]:
         return {
@@ -89,7 +101,7 @@ class BrokerReader:
         return ClientPartition(*self.wanted.partition, offset)
 
     def _messages(self, consumer: Consumer) -> Iterator[list[Message]]:
-        """Yield messages until the end of the range."""
+        """Yield messages until the range has been read. Some may be outside of it."""
         silent_s = 0.0
         next_offset = self.wanted.start
         while True:
@@ -130,8 +142,8 @@ class BrokerReader:
         """Report lost records and continue after them. Returns whether the range has been read."""
         self._report(error.str())
         if error.code() not in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            return True
-        low, _ = consumer.get_watermark_offsets(self._at(0))
+            return True  # the topic or the partition is gone
+        low, _ = consumer.get_watermark_offsets(self._at(0), timeout=self.timeout_ms / 1000)
         if not next_offset < low < self.wanted.end:  # else they are after the log's end
             return True
         consumer.assign([self._at(low)])

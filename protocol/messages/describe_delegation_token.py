@@ -1,4 +1,4 @@
-"""DescribeDelegationToken (key 41): the delegation tokens of owners."""
+"""DescribeDelegationToken (key 41): the delegation tokens of these owners; null: of all."""
 
 from typing import Annotated
 

@@ -17,7 +17,8 @@ from odradek.storage.producer_entry import ProducerEntry
 class OpenTransaction:
     """A transaction that no marker has ended. The epoch is that of its last batch.
 
-    `first_timestamp_ms` is that of the first batch in the log, -1 if no batch was seen.
+    `first_timestamp_ms` is that of its first batch that was added; -1 if none was, because the
+    transaction is known from a snapshot only.
     """
 
     producer_id: int
@@ -28,7 +29,10 @@ class OpenTransaction:
 
 
 class OpenTransactions:
-    """The open transactions of one log, after the batches so far. `begin`: its first offset."""
+    """The open transactions of one log, after the batches so far.
+
+    `begin` is the first offset of the log. A transaction may have begun before it.
+    """
 
     def __init__(self, begin: int) -> None:
         self._begin = begin
@@ -69,7 +73,11 @@ class OpenTransactions:
         return self._by_producer.pop(producer_id, None)
 
     def adopt(self, snapshot: Iterable[ProducerEntry]) -> None:
-        """Take from a snapshot at the current offset what began before the log's first offset."""
+        """Correct the transactions that began before the log's first offset.
+
+        `snapshot` is a producer snapshot at the current offset. Of these transactions, those that
+        it has replace the known ones, and the others are dropped.
+        """
         known = {entry.producer_id: entry for entry in snapshot if entry.has_open_transaction}
         for producer_id, each in list(self._by_producer.items()):
             if each.first_offset < self._begin and producer_id not in known:
@@ -82,7 +90,10 @@ class OpenTransactions:
                 self._replace(entry, seen)
 
     def reset(self, snapshot: Iterable[ProducerEntry], offset: int) -> None:
-        """Replace all by those of a snapshot at `offset`, the current one; the log begins there."""
+        """Replace all transactions by those of a snapshot at `offset`, the current offset.
+
+        From then on, `offset` counts as the first offset of the log.
+        """
         self._begin = offset
         seen, self._by_producer = self._by_producer, {}
         for entry in snapshot:
@@ -99,10 +110,10 @@ class OpenTransactions:
         )
 
     def forget_unseen(self) -> None:
-        """Forget those that began before the log's first offset.
+        """Forget the transactions that began before the log's first offset.
 
-        Call it where the cleaner has removed records: a transaction that began before such a place
-        has ended, because the cleaner does not go beyond the last stable offset.
+        Call it at a gap that the cleaner has left. The cleaner does not go beyond the last stable
+        offset, so they have ended. Their markers may have been removed.
         """
         for producer_id, each in list(self._by_producer.items()):
             if each.first_offset < self._begin:

@@ -70,7 +70,9 @@ class LogMoves:
         name = future_name(*log.key)
         if self.manager.offline:
             # An offline directory may hold a future of this log.
-            text = f"{log.name} cannot be moved: a directory is offline: {self.manager.offline}"
+            text = (
+                f"{log.name} cannot be moved: a directory is offline: {self.manager.offline_text}"
+            )
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         try:
             future = FutureLog(self._files, log, home, home.path / name)

@@ -377,17 +377,17 @@ def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
-def test_closed_segments_are_let_go_of_and_opened_again(
+def test_inactive_segments_are_let_go_of_and_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_manager, "MAX_CLOSED_SEGMENTS_OPEN", 1)
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_SEGMENTS_OPEN", 1)
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")
     for n in range(9):
         put(log, b"%d" % n)
     wanted = values_from(log)
-    manager.release_closed_segments()
+    manager.release_inactive_segments()
     assert [segment.has_open_file for segment in log.segments] == [False, False, True]
     assert values_from(log) == wanted
     manager.close(now_ms=NOW_MS)
@@ -396,7 +396,7 @@ def test_closed_segments_are_let_go_of_and_opened_again(
 def test_many_rolls_in_a_moment_do_not_keep_all_files_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_manager, "MAX_CLOSED_SEGMENTS_OPEN", 5)
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_SEGMENTS_OPEN", 5)
     monkeypatch.setattr(log_manager, "ROLLS_PER_RELEASE", 10)
     node = Node(tmp_path)
     manager = node.start()
@@ -446,6 +446,10 @@ def test_a_failing_disk_takes_its_logs_offline_and_no_others(tmp_path: Path) -> 
         lambda: manager.create("n", 0, TOPIC_ID, node.topic_config, now_ms=NOW_MS, is_new=False)
     )
     assert create is ErrorCode.KAFKA_STORAGE_ERROR
+    with pytest.raises(ApiError) as caught:
+        manager.get("n", 0)
+    where = f"an offline directory: {node.paths[0]}: {manager.offline[node.paths[0]]}"
+    assert caught.value.message == f"n-0 may be in {where}"
     assert node.create(manager, "new").directory.parent == node.paths[1]
     manager.close(now_ms=NOW_MS)
     assert not (node.paths[0] / ".kafka_cleanshutdown").exists()

@@ -8,9 +8,9 @@
 The salted password is hashed by the client. The server has only the stored key and the server key,
 so an exchange costs a few hashes.
 
-A name that is unknown gets a salt, too, and its proof is refused: a client cannot find out which
-names exist. (Kafka refuses an unknown name at the first message.) The salt of a name is always the
-same, as that of a known name is.
+An unknown name gets a salt and iterations too, and its proof is refused, so that a client cannot
+find out which names exist. (Kafka refuses an unknown name at the first message.) They are the same
+at each login, as those of a known name are.
 
 Kafka: ScramSaslServer, ScramMessages, ScramFormatter.
 """

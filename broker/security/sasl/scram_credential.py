@@ -1,4 +1,4 @@
-"""What the broker knows of one SCRAM user, or of a token that is used as one."""
+"""The stored SCRAM credential of a user, or of a delegation token that logs in by SCRAM."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from .exchange import Login
 
 
 class ScramCredential(NamedTuple):
-    """The keys of a name, and the login that they prove."""
+    """The salt and the keys of a name (RFC 5802). `login`: who a client with these keys is."""
 
     salt: bytes
     stored_key: bytes
@@ -19,7 +19,14 @@ class ScramCredential(NamedTuple):
 
 
 CredentialOf = Callable[[ScramMechanism, str, bool], ScramCredential | None]
-"""Finds the credential of a mechanism and a name. If the last is True, the name is a token's id."""
+"""(mechanism, name, is_token) -> the credential; None if there is none.
+
+If `is_token`, the name is the id of a delegation token, else that of a user.
+"""
 
 IterationsLikeAUser = Callable[[ScramMechanism, int], int | None]
-"""The iterations of one of the mechanism's users, chosen by a number; None if it has no users."""
+"""(mechanism, number) -> the iterations of one of the mechanism's users; None if it has no users.
+
+The number chooses the user. A name without a credential is answered with these iterations, so that
+a client cannot find out which users exist (UnknownNames in scram.py).
+"""

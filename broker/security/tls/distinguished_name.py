@@ -1,8 +1,9 @@
 """Prints distinguished names as Java does: X500Principal.getName(), which is RFC 2253.
 
-The last part of the name comes first. Attributes that RFC 2253 does not name, and values that are
-no text, are printed by number and in hexadecimal. Java decodes the bytes of every kind of text as
-UTF-8. A principal is compared with ACLs as text, so each detail counts.
+The last part of the name comes first. An attribute that RFC 2253 does not name is printed by the
+number of its type, with its value in hexadecimal. So is a value that is no text, after the name of
+its type. Java decodes the bytes of every kind of text as UTF-8. A principal is compared with ACLs
+as text, so each detail counts.
 
 OpenJDK: sun.security.x509.AVA.toRFC2253String, X500Name.
 """
@@ -28,7 +29,8 @@ _VERSION = 0xA0
 
 def subject_of(certificate: bytes) -> str:
     """The subject of a certificate in DER. Raises ValueError if it cannot be decoded."""
-    # version (optional), serial number, signature, issuer, validity, subject
+    # The first element of a certificate contains: version (optional), serial number, signature,
+    # issuer, validity, subject.
     has_version = element(certificate, 0, 0).tag == _VERSION
     return name_text(element(certificate, 0, 5 if has_version else 4).encoded)
 
@@ -55,6 +57,7 @@ def _attribute(content: bytes) -> str:
 
 
 def _escaped(text: str) -> str:
+    """Escape special characters, and spaces and carriage returns at both ends."""
     escaped = "".join(_escape(character) for character in text)
     inner = escaped.strip(" \r")
     if len(inner) == len(escaped):

@@ -1,11 +1,14 @@
 """Identifies the batches at the ends of archived ranges, to find out whether a log has changed.
 
-A log diverges from its archive if it has lost records that were archived. A power cut does that to
-records that were not synced; the broker then gives their offsets to other records. So a log has
-diverged if it ends before an archived offset, or if the batch there is another one: its leader
-epoch or its checksum differs. The log cleaner also changes batches, in place. A batch without some
-of its records, or with a delete horizon (KIP-534), was cleaned, and so was one that is missing
-while the log continues: then only the epoch tells.
+A log has diverged from its archive if it has lost records that were archived. A power cut can take
+records that were not synced; the broker then gives their offsets to other records. So the log has
+diverged if it ends before an archived offset, or if the batch there has another leader epoch or
+checksum.
+
+The log cleaner also changes batches, and that is no divergence. A batch was cleaned if it lacks
+some of its records, or has a delete horizon (KIP-534). Its checksum may differ: only its leader
+epoch is compared. If a batch is missing and the log goes on after it, the cleaner has removed it,
+and there is nothing to compare.
 """
 
 from bisect import bisect_right
@@ -20,7 +23,10 @@ from odradek.storage.topic_partition import TopicPartition
 
 
 class _Place(NamedTuple):
-    """What a log has at an offset: a batch, nothing, or its end at or before the offset."""
+    """The batch of a log that has an offset; None if there is none.
+
+    `is_after_end`: the log ends at or before the offset.
+    """
 
     batch: BatchHeader | None
     is_after_end: bool = False
@@ -37,7 +43,10 @@ class _Place(NamedTuple):
 def mark_before(
     directories: LogDirectories, partition: TopicPartition, end: int
 ) -> BatchMark | None:
-    """Return the mark of the batch with the last offset before `end`, or None if there is none."""
+    """Return the mark of the batch that has offset `end` - 1.
+
+    None if no batch has it, or if the log cannot be read there.
+    """
     try:
         batch = _place(directories, partition, end - 1).batch
     except (FileNotFoundError, CorruptRecordError):
@@ -53,7 +62,10 @@ def has_diverged(
     archived: PartitionState,
     log_start: int,
 ) -> bool:
-    """Whether the log has lost archived records. Raises CorruptRecordError, OSError."""
+    """Whether the log has lost archived records. Raises CorruptRecordError, OSError.
+
+    Records before `log_start`, which retention or a user has deleted, are not lost in this sense.
+    """
     if archived.end <= log_start:
         return False
     if _place(directories, partition, archived.end - 1).is_after_end:
@@ -61,11 +73,11 @@ def has_diverged(
     newest = archived.marks[-1] if archived.marks else None
     if newest is None or newest.end <= log_start:
         return False
-    return not is_unchanged(directories, partition, newest)
+    return not matches_mark(directories, partition, newest)
 
 
-def is_unchanged(directories: LogDirectories, partition: TopicPartition, mark: BatchMark) -> bool:
-    """Whether the log has the batch of a mark, or had it and the cleaner has changed it.
+def matches_mark(directories: LogDirectories, partition: TopicPartition, mark: BatchMark) -> bool:
+    """Whether the log has the batch of a mark, or the cleaner has changed or removed it.
 
     Raises CorruptRecordError, OSError.
     """
@@ -77,7 +89,10 @@ def is_unchanged(directories: LogDirectories, partition: TopicPartition, mark: B
 
 
 def is_cleaned(directories: LogDirectories, partition: TopicPartition, offset: int) -> bool:
-    """Whether the cleaner has changed or removed the batch of an offset."""
+    """Whether the cleaner has changed or removed the batch of an offset.
+
+    Raises CorruptRecordError, OSError.
+    """
     return _place(directories, partition, offset).is_cleaned
 
 
@@ -87,6 +102,7 @@ def _place(directories: LogDirectories, partition: TopicPartition, offset: int) 
 
 def _find(reader: LogReader, offset: int) -> _Place:
     segments = reader.segments()
+    # The index of the first segment that begins after the offset. The one before it may contain it.
     following = bisect_right(segments, offset, key=lambda segment: segment.base_offset)
     if following:
         segment = reader.open(segments[following - 1])

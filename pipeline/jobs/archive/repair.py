@@ -25,7 +25,7 @@ from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
 
-from .batch_marks import is_cleaned, is_unchanged, mark_before
+from .batch_marks import is_cleaned, mark_before, matches_mark
 from .planner import Planner, partition_key
 from .writing import RangeReading, WritingWork
 
@@ -51,7 +51,7 @@ class Repair:
         marks = [
             mark
             for mark in archived.marks
-            if log_start < mark.end and is_unchanged(directories, partition, mark)
+            if log_start < mark.end and matches_mark(directories, partition, mark)
         ]
         common = marks[-1].end if marks else max(archived.start, log_start)
         first = self._first_difference(partition, archived, marks, common)

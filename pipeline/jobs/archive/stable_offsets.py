@@ -12,7 +12,7 @@ from odradek.pipeline.reading.open_transactions import NONE_OPEN, OpenTransactio
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.topic_partition import TopicPartition
 
-from .batch_marks import is_unchanged, mark_before
+from .batch_marks import mark_before, matches_mark
 
 
 class _Known(NamedTuple):
@@ -39,7 +39,7 @@ class StableOffsets:
             before is not None
             and before.mark is not None
             and before.transactions.offset <= end
-            and is_unchanged(directories, partition, before.mark)
+            and matches_mark(directories, partition, before.mark)
         ):
             known = before.transactions
         found = open_transactions(directories, partition, end, known)

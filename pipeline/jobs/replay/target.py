@@ -25,7 +25,10 @@ class Targets:
     """The topics of a broker. Methods raise JobError if it refuses or does not answer."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._admin = AdminClient({"log_level": 3, **config})
+        try:
+            self._admin = AdminClient({"log_level": 3, **config})
+        except KafkaException as error:
+            raise JobError(f"the client cannot be made: {error.args[0].str()}") from error
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of each topic."""

@@ -212,6 +212,24 @@ async def test_a_topic_created_again_while_its_directory_was_broken_does_not_sto
     assert len(list(directories[1].glob("t-*-stray"))) == PARTITIONS / 2
 
 
+async def test_a_stray_log_that_cannot_be_renamed_takes_only_its_directory_offline(
+    tmp_path: Path,
+) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    async with broker_in_loop(directories, FaultyFiles()) as before:
+        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    shutil.copytree(directories[1] / f"t-{min(hurt)}", directories[1] / "gone-0")
+    disk = FaultyFiles()
+    disk.fail(lambda kind, path: kind == "rename" and path.name.startswith("gone-0"))
+    async with broker_in_loop(directories, disk) as served:
+        assert list(served.broker.log_manager.offline) == [directories[1]]
+        for index in range(PARTITIONS):
+            error = ErrorCode.KAFKA_STORAGE_ERROR if index in hurt else ErrorCode.NONE
+            assert await fetch_code(served, index) == error
+        disk.heal()
+
+
 async def test_a_directory_taken_out_of_log_dirs_takes_its_partitions_offline(
     tmp_path: Path,
 ) -> None:

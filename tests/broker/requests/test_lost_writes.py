@@ -15,11 +15,13 @@ import pytest
 
 from odradek.broker.handlers import HANDLERS, join_group
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.lost_writes import retry_if_lost
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -28,7 +30,11 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DeleteGroupsResult,
+)
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -72,7 +78,10 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
+from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
+from tests.support.log_box import NOW_MS
+from tests.support.quotas import ALTER_VERSION, quota_request
 
 PARTITIONS = 6
 SHARED = 20
@@ -84,6 +93,7 @@ class Rig:
 
     def __init__(self, served: BrokerInLoop, files: FaultyFiles, failing: Path) -> None:
         self._served = served
+        self.broker = served.broker
         self._files = files
         self._failing = failing
         self.well, self.hurt = self._group_in("well"), self._group_in("hurt")
@@ -180,6 +190,10 @@ class Rig:
         return code
 
     async def beat(self, group: str) -> int:
+        code: int = (await self.beat_answer(group)).error_code
+        return code
+
+    async def beat_answer(self, group: str) -> Any:
         request = ConsumerGroupHeartbeatRequest(
             group_id=group,
             member_id="m",
@@ -188,9 +202,7 @@ class Rig:
             subscribed_topic_names=["t"],
             topic_partitions=[],
         )
-        answer = await self.ask(request, ConsumerGroupHeartbeatResponse, 1)
-        code: int = answer.error_code
-        return code
+        return await self.ask(request, ConsumerGroupHeartbeatResponse, 1)
 
     async def delete_offsets(self, group: str) -> int:
         place = OffsetDeleteRequestPartition(partition_index=0)
@@ -328,6 +340,44 @@ async def test_a_deletion_of_groups_in_both_directories(rig: Rig) -> None:
     rig.fail()
     reply = await rig.delete(rig.hurt, rig.well)
     assert reply == {rig.hurt: NOT_COORDINATOR, rig.well: ErrorCode.NONE}
+
+
+async def test_groups_whose_deletion_is_not_lost_are_not_deleted_again(rig: Rig) -> None:
+    request = DeleteGroupsRequest(groups_names=[rig.well])
+    response = DeleteGroupsResponse(results=[DeleteGroupsResult(group_id=rig.well)])
+    context = request_context(rig.broker, 2, NOW_MS)
+    assert await retry_if_lost(not_called, context, request, response) is response
+
+
+def not_called(_context: RequestContext, request: Any) -> Any:
+    raise AssertionError(request)
+
+
+async def test_a_small_request_is_handled_again_in_slices(rig: Rig) -> None:
+    """Then it may take long, and a handler does not raise NotSmallError."""
+    assert await rig.commit(rig.hurt) == ErrorCode.NONE
+    rig.fail()
+    assert await rig.commit(rig.hurt) == NOT_COORDINATOR
+    contexts: list[RequestContext] = []
+
+    def handle(context: RequestContext, _request: Any) -> HeartbeatResponse:
+        contexts.append(context)
+        return HeartbeatResponse(error_code=NOT_COORDINATOR)
+
+    request = HeartbeatRequest(group_id=rig.hurt, generation_id=1, member_id="m")
+    context = request_context(rig.broker, 4, NOW_MS)
+    answer = await retry_if_lost(handle, context, request, HeartbeatResponse())
+    assert isinstance(answer, HeartbeatResponse)
+    assert answer.error_code == NOT_COORDINATOR
+    assert [context.slices is not None for context in contexts] == [True]
+
+
+async def test_the_response_to_a_throttled_client_has_its_throttle_time(rig: Rig) -> None:
+    quota = quota_request({"client-id": "wire"}, request_percentage=1e-6)
+    await rig.ask(quota, AlterClientQuotasResponse, ALTER_VERSION)
+    rig.fail()
+    answer = await rig.beat_answer(rig.hurt)
+    assert (answer.error_code, answer.throttle_time_ms) == (NOT_COORDINATOR, 1000)
 
 
 async def test_the_state_of_share_groups_in_both_directories(rig: Rig) -> None:

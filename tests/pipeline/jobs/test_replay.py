@@ -336,3 +336,8 @@ def test_settings_of_the_target_that_would_change_records_are_reported(
     assert len(notes) == 2
     assert "timestamps are not kept" in notes[0]
     assert "will delete the oldest" in notes[1]
+
+
+def test_a_setting_that_the_client_does_not_know_is_named() -> None:
+    with pytest.raises(JobError, match=r"no\.such\.setting"):
+        Targets({"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import (
     AclBinding,
@@ -253,7 +253,9 @@ class ShrinkingLog(SilentConsumer):
     def consume(self, count: int, timeout_s: float) -> list[Any]:
         return self._answers.pop(0)
 
-    def get_watermark_offsets(self, partition: ClientPartition) -> tuple[int, int]:
+    def get_watermark_offsets(
+        self, partition: ClientPartition, *, timeout: float
+    ) -> tuple[int, int]:
         return 7, 15
 
 
@@ -273,3 +275,46 @@ def test_records_are_not_read_again_if_the_log_is_cut_at_both_ends(
     reader = BrokerReader({}, wanted, ("offset",), fail_on_data_loss=False)
     found = [offset for batch in reader.read() for offset in batch["offset"].to_pylist()]
     assert found == list(range(5, 20))
+
+
+REFUSAL = KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
+
+
+class RefusingConsumer(SilentConsumer):
+    """Refuses to read."""
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        raise REFUSAL
+
+
+class SilentAboutOffsets(SilentConsumer):
+    """Has lost what is read, and does not say where the log begins."""
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        return [Answer(0, KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))]
+
+    def get_watermark_offsets(
+        self, partition: ClientPartition, *, timeout: float
+    ) -> tuple[int, int]:
+        assert timeout == 3
+        raise REFUSAL
+
+
+@pytest.mark.parametrize("consumer", [RefusingConsumer, SilentAboutOffsets])
+def test_an_exception_of_the_client_is_an_error_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch, consumer: type[SilentConsumer]
+) -> None:
+    monkeypatch.setattr(broker_reader, "Consumer", consumer)
+    wanted = OffsetRange(TopicPartition("a", 0), 0, 9)
+    reader = BrokerReader({}, wanted, ("value",), fail_on_data_loss=False, timeout_ms=3000)
+    with pytest.raises(BrokerError, match="a-0: gone"):
+        list(reader.read())
+
+
+def test_a_setting_that_the_client_does_not_know_is_an_error_of_the_broker() -> None:
+    client = {"bootstrap.servers": "127.0.0.1:1", "no.such.setting": "1"}
+    reader = BrokerReader(client, OffsetRange(TopicPartition("a", 0), 0, 9), ("value",))
+    with pytest.raises(BrokerError, match=r"no\.such\.setting"):
+        list(reader.read())
+    with pytest.raises(BrokerError, match=r"no\.such\.setting"):
+        BrokerOrigin(client, committed_only=False)

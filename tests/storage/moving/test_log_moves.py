@@ -481,6 +481,44 @@ def test_a_power_cut_that_takes_the_new_name_of_the_old_directory_only(
     life.kill()
 
 
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+def test_a_copy_that_cannot_be_renamed_after_a_power_cut_takes_only_its_directory_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    life = Life(tmp_path).load()
+    put(life.create(), b"a")
+    other = ("payments", 0)
+    life.manager.create(
+        *other,
+        TOPIC_ID,
+        life.topic_config,
+        now_ms=NOW_MS,
+        directory_id=life.directory("two").directory_id,
+    )
+    life.move()
+    [old] = (tmp_path / "one").glob("*-delete")
+    old.rename(tmp_path / "one" / "orders-0")
+    life.kill()
+    files = QuickFiles()
+
+    def refuse(source: Path, target: Path) -> None:
+        raise OSError(error, "broken", str(source))
+
+    monkeypatch.setattr(files, "rename", refuse)
+    life = Life(tmp_path, files=files, assigned="two")
+    two = life.directory("two").directory_id
+    life.manager.load_logs(
+        lambda _: life.topic_config,
+        now_ms=NOW_MS,
+        may_wait=lambda found: found.topic == "payments",
+        assigned=lambda _: two,
+    )
+    assert list(life.manager.offline) == [tmp_path / "two"]
+    assert (life.place, values_from(life.log)) == ("one", [b"a"])
+    assert life.manager.waiting() == []  # the other log is offline with its directory
+    life.kill()
+
+
 def test_two_logs_of_a_partition_after_a_clean_stop_are_refused(tmp_path: Path) -> None:
     life = Life(tmp_path).load()
     put(life.create(), b"a")
