@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from .errors import invalid_value
-from .java_text import parse_integer
+from .java_text import JAVA_BLANKS, parse_integer
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _FORMAT = "must be NAME://host:port"
@@ -155,9 +155,9 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
 def _pairs(key: str, text: str) -> list[tuple[str, str]]:
     """`a:1, b:c:2` -> [(a, 1), (b:c, 2)]: an entry is split at its last colon."""
     pairs = []
-    for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
+    for entry in filter(None, (item.strip(JAVA_BLANKS) for item in text.split(","))):
         name, colon, value = entry.rpartition(":")
         if not colon:
             raise invalid_value(key, entry, "must be a list of name:value")
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((name.strip(JAVA_BLANKS), value.strip(JAVA_BLANKS)))
     return pairs

@@ -129,6 +129,14 @@ def test_connection_limits_of_single_hosts() -> None:
     assert broker(texts).connection_limits == {"a": 1, "::1": 2}
 
 
+def test_blanks_between_connection_limits_take_no_time() -> None:
+    blanks = " \t" * 100_000  # minutes, if the time were quadratic
+    limits = broker(
+        {"max.connections.per.ip.overrides": f"{blanks}a{blanks}:{blanks}1{blanks},b:2"}
+    )
+    assert limits.connection_limits == {"a": 1, "b": 2}
+
+
 @pytest.mark.parametrize(
     ("texts", "limit"),
     [
