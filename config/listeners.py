@@ -5,7 +5,7 @@ upper case. Two listeners may share a port only if one has an IPv4 and the other
 Port 0 means any free port, so several listeners may have it.
 
 Kafka: SocketServerConfigs.listenerListToEndPoints, AbstractKafkaConfig.validate and
-effectiveListenerSecurityProtocolMap, Csv.parseCsvMap.
+effectiveListenerSecurityProtocolMap, Csv.parseCsvMap, Utils.validHostPattern.
 """
 
 import re
@@ -17,6 +17,7 @@ from .errors import invalid_value
 from .java_text import JAVA_BLANKS, parse_integer
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 _FORMAT = "must be NAME://host:port"
 _MAP = "listener.security.protocol.map"
 _LIMITS = "max.connections.per.ip.overrides"
@@ -147,7 +148,7 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
             limits[host] = parse_integer(count, 32)
         except ValueError:
             limits[host] = -1
-        if not host or limits[host] < 0:
+        if not _HOST.fullmatch(host) or limits[host] < 0:
             raise invalid_value(_LIMITS, f"{host}:{count}", "must be a list of host:count")
     return limits
 

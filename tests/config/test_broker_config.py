@@ -97,6 +97,8 @@ def test_flush_interval_before_the_schedulers() -> None:
         ("max.connections.per.ip.overrides", "localhost:" + "9" * 5000),
         ("max.connections.per.ip.overrides", "localhost"),
         ("max.connections.per.ip.overrides", "localhost:many"),
+        ("max.connections.per.ip.overrides", "[::1]:5"),
+        ("max.connections.per.ip.overrides", "a host:5"),
         ("queued.max.request.bytes", "1000"),
         ("process.roles", "broker,zookeeper"),
         ("log.dirs", ""),
