@@ -56,6 +56,8 @@ MAX_PORT = 65_535
 REPLICAS_OF_NODES = 3
 REPLICA_SELECTOR = "replica.selector.class"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+# log.cleaner.dedupe.buffer.size must be more than this for each of log.cleaner.threads.
+CLEANER_BUFFER_BYTES = 1 << 20
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -156,6 +158,7 @@ class BrokerConfig(
         for check in (
             _check_node,
             _check_log,
+            _check_cleaner,
             _check_connections,
             _check_listeners,
             _check_authorizer,
@@ -341,6 +344,15 @@ def _check_log(config: BrokerConfig) -> None:
         if value is not None and value < 0:
             raise invalid_value(name, value, "must be at least 0")
     topic_config.check_together(topic_config.inherited_topic_config(config))
+
+
+def _check_cleaner(config: BrokerConfig) -> None:
+    threads, buffer_bytes = config.log_cleaner_threads, config.log_cleaner_dedupe_buffer_size
+    if threads == 0:
+        raise invalid_value("log.cleaner.threads", threads, "must be at least 1")
+    if buffer_bytes // threads <= CLEANER_BUFFER_BYTES:
+        allowed = f"must be more than 1 MiB for each of log.cleaner.threads ({threads})"
+        raise invalid_value("log.cleaner.dedupe.buffer.size", buffer_bytes, allowed)
 
 
 def _check_connections(config: BrokerConfig) -> None:

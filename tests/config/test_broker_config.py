@@ -99,6 +99,8 @@ def test_flush_interval_before_the_schedulers() -> None:
         ("max.connections.per.ip.overrides", "localhost:many"),
         ("max.connections.per.ip.overrides", "[::1]:5"),
         ("max.connections.per.ip.overrides", "a host:5"),
+        ("log.cleaner.threads", "0"),
+        ("log.cleaner.dedupe.buffer.size", "1048576"),
         ("queued.max.request.bytes", "1000"),
         ("process.roles", "broker,zookeeper"),
         ("log.dirs", ""),

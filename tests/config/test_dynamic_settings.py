@@ -87,6 +87,7 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
         ({}, {"listener.name.plaintext.max.connection.creation.rate": "0"}),
         ({}, {"cordoned.log.dirs": "/c"}),
         ({}, {"cordoned.log.dirs": "*,/a"}),
+        ({}, {"log.cleaner.dedupe.buffer.size": "1048576"}),
         ({}, {"max.connections.per.ip.overrides": "a b:1"}),
         ({}, {"log.local.retention.ms": "999999999999"}),
         ({}, {"log.retention.bytes": "5", "log.local.retention.bytes": "6"}),
