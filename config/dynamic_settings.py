@@ -226,7 +226,6 @@ def check_change(
         *_too_small(before, after),
         *_local_retention_above_total(new),
         *_new_intervals(before, after),
-        *_unknown_directories(new, after),
     ):
         raise ConfigError(f"{INVALID}: {problem}")
     return new
@@ -280,15 +279,6 @@ def _local_retention_above_total(new: BrokerConfig) -> Iterator[ConfigError]:
         local, total = getattr(new, local_field), getattr(inherited, field)
         if total != -1 and (local == -1 or local > total):
             yield invalid_value(name, local, f"must not exceed the total retention ({total})")
-
-
-def _unknown_directories(new: BrokerConfig, after: Texts) -> Iterator[ConfigError]:
-    cordoned = _value("cordoned.log.dirs", after)
-    assert isinstance(cordoned, tuple)
-    allowed = (*(new.log_dirs or new.log_dir), *("*" for _ in cordoned[:1] if len(cordoned) == 1))
-    for directory in cordoned:
-        if directory not in allowed:
-            yield invalid_value("cordoned.log.dirs", directory, "must be among log.dirs, or only *")
 
 
 def _value(name: str, texts: Texts) -> Value:

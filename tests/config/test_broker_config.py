@@ -101,6 +101,8 @@ def test_flush_interval_before_the_schedulers() -> None:
         ("max.connections.per.ip.overrides", "a host:5"),
         ("log.cleaner.threads", "0"),
         ("log.cleaner.dedupe.buffer.size", "1048576"),
+        ("cordoned.log.dirs", "/nowhere"),
+        ("cordoned.log.dirs", "*,/tmp/kafka-logs"),
         ("queued.max.request.bytes", "1000"),
         ("process.roles", "broker,zookeeper"),
         ("log.dirs", ""),
@@ -139,6 +141,13 @@ def test_blanks_between_connection_limits_take_no_time() -> None:
         {"max.connections.per.ip.overrides": f"{blanks}a{blanks}:{blanks}1{blanks},b:2"}
     )
     assert limits.connection_limits == {"a": 1, "b": 2}
+
+
+def test_cordoned_directories_may_be_written_in_another_form() -> None:
+    config = broker({"log.dirs": "/a,b", "cordoned.log.dirs": f"/a/,{Path.cwd()}/b"})
+    assert config.cordoned_directories == {Path("/a"), Path.cwd() / "b"}
+    all_of_them = broker({"log.dirs": "/a,b", "cordoned.log.dirs": "*"})
+    assert all_of_them.cordoned_directories == config.cordoned_directories
 
 
 @pytest.mark.parametrize(
