@@ -34,6 +34,7 @@ from .key import HIDDEN, Key, Value
 from .listener_settings import listener_keys
 from .protection import refuse_unserved_protection
 from .sasl import sasl_listeners
+from .topic_config import BROKER_SYNONYMS
 
 Texts = Mapping[str, str]
 Iterate = Callable[[Iterable[Any]], Iterable[Any]]
@@ -64,6 +65,10 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
+# With one of these Kafka changes the logs of topics.
+_OF_LOGS = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms} | {
+    "cordoned.log.dirs"
+}
 # Their bounds are keys in the file.
 _INTERVALS = frozenset(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
@@ -224,7 +229,7 @@ def check_change(
         *_listeners_that_change(before, after),
         *_thread_jumps(before, after),
         *_too_small(before, after),
-        *_local_retention_above_total(new),
+        *_local_retention_above_total(new, _changed(before, after)),
         *_new_intervals(before, after),
     ):
         raise ConfigError(f"{INVALID}: {problem}")
@@ -273,11 +278,13 @@ def _bounds_of(interval: str, texts: Texts) -> tuple[int, int]:
     )
 
 
-def _local_retention_above_total(new: BrokerConfig) -> Iterator[ConfigError]:
+def _local_retention_above_total(new: BrokerConfig, changed: set[str]) -> Iterator[ConfigError]:
+    if _OF_LOGS.isdisjoint(changed):
+        return  # the file's values are not checked at a start either
     inherited = new.stored_topic_config({})
     for name, local_field, field in _LOCAL_RETENTION:
         local, total = getattr(new, local_field), getattr(inherited, field)
-        if total != -1 and (local == -1 or local > total):
+        if total > -1 and (local == -1 or local > total):
             yield invalid_value(name, local, f"must not exceed the total retention ({total})")
 
 

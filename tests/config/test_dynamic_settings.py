@@ -102,6 +102,15 @@ def test_a_change_that_is_refused(now: dict[str, str], then: dict[str, str]) -> 
         change(now, then)
 
 
+def test_the_files_local_retention_is_only_checked_with_changes_of_logs() -> None:
+    texts = {"log.retention.bytes": "5", "log.local.retention.bytes": "6"}
+    file = BrokerConfig.from_texts(texts)
+    check_change(file, {}, {"num.io.threads": "4"})
+    check_change(file, {}, {"log.retention.bytes": "-5"})  # less than -1 is no limit, too
+    with pytest.raises(ConfigError, match="must not exceed the total retention"):
+        check_change(file, {}, {"log.preallocate": "true"})
+
+
 def test_settings_come_before_the_file_and_listeners_stay_the_files() -> None:
     config = effective_config(FILE, {"message.max.bytes": "7", "listeners": "PLAINTEXT://:1"})
     assert config.message_max_bytes == 7
