@@ -194,9 +194,10 @@ def clamped_settings(written: BrokerConfig, settings: Texts) -> dict[str, str]:
     They were within the bounds when they were made; the file has changed since.
     Kafka: clampDynamicConfigs.
     """
-    texts = {**written.texts, **settings}
+    intervals = {name: settings[name] for name in sorted(_INTERVALS) if name in settings}
+    texts = {**written.texts, **intervals}
     nearest = {}
-    for name in sorted(_INTERVALS & settings.keys()):
+    for name in intervals:
         least, most = _bounds_of(name, texts)
         value = max(least, min(_number(name, texts), most))
         if value != _number(name, texts):
