@@ -56,6 +56,10 @@ MAX_PORT = 65_535
 REPLICAS_OF_NODES = 3
 REPLICA_SELECTOR = "replica.selector.class"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+# cordoned.log.dirs: all data directories.
+ALL_DIRECTORIES = ("*",)
+# log.cleaner.dedupe.buffer.size must be more than this for each of log.cleaner.threads.
+CLEANER_BUFFER_BYTES = 1 << 20
 
 # With a listener's prefix, these are limits of the listener in addition to those of the broker.
 LIMITS_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate"})
@@ -156,6 +160,8 @@ class BrokerConfig(
         for check in (
             _check_node,
             _check_log,
+            _check_cleaner,
+            _check_cordoned,
             _check_connections,
             _check_listeners,
             _check_authorizer,
@@ -202,9 +208,9 @@ class BrokerConfig(
     @cached_property
     def cordoned_directories(self) -> frozenset[Path]:
         """The data directories that get no new partitions (KIP-1066), as absolute paths."""
-        cordoned = {Path(text).absolute() for text in self.cordoned_log_dirs}
-        directories = frozenset(path.absolute() for path in self.data_directories)
-        return directories if "*" in self.cordoned_log_dirs else directories & cordoned
+        if self.cordoned_log_dirs == ALL_DIRECTORIES:
+            return frozenset(path.absolute() for path in self.data_directories)
+        return frozenset(Path(text).absolute() for text in self.cordoned_log_dirs)
 
     @cached_property
     def metadata_directory(self) -> Path:
@@ -341,6 +347,24 @@ def _check_log(config: BrokerConfig) -> None:
         if value is not None and value < 0:
             raise invalid_value(name, value, "must be at least 0")
     topic_config.check_together(topic_config.inherited_topic_config(config))
+
+
+def _check_cleaner(config: BrokerConfig) -> None:
+    threads, buffer_bytes = config.log_cleaner_threads, config.log_cleaner_dedupe_buffer_size
+    if threads == 0:
+        raise invalid_value("log.cleaner.threads", threads, "must be at least 1")
+    if buffer_bytes // threads <= CLEANER_BUFFER_BYTES:
+        allowed = f"must be more than 1 MiB for each of log.cleaner.threads ({threads})"
+        raise invalid_value("log.cleaner.dedupe.buffer.size", buffer_bytes, allowed)
+
+
+def _check_cordoned(config: BrokerConfig) -> None:
+    if config.cordoned_log_dirs == ALL_DIRECTORIES:
+        return
+    directories = {path.absolute() for path in config.data_directories}
+    for text in config.cordoned_log_dirs:
+        if Path(text).absolute() not in directories:
+            raise invalid_value("cordoned.log.dirs", text, "must be among log.dirs, or only *")
 
 
 def _check_connections(config: BrokerConfig) -> None:

@@ -71,12 +71,13 @@ def check_client_metrics(overrides: Mapping[str, str]) -> None:
     for name in overrides:
         if name not in CLIENT_METRICS_KEYS:
             raise InvalidSubscriptionError(f"Unknown client metrics configuration: {name}")
-    interval_ms = subscription_of(overrides).interval_ms
+    interval_ms = parse_all(CLIENT_METRICS_KEYS, overrides).get("interval.ms", DEFAULT_INTERVAL_MS)
     if interval_ms not in INTERVALS_MS:
         raise InvalidSubscriptionError(
             f"Invalid value {interval_ms} for interval.ms, "
             "interval must be between 100 and 3600000 (1 hour)"
         )
+    subscription_of(overrides)  # raises
 
 
 def subscription_of(overrides: Mapping[str, str]) -> Subscription:

@@ -19,7 +19,7 @@ from .broker_config import BrokerConfig
 from .broker_keys import broker_keys, without_listener
 from .client_metrics_config import CLIENT_METRICS_KEYS
 from .dynamic_keys import ONLY_DYNAMIC
-from .dynamic_settings import clamped_settings, is_dynamic
+from .dynamic_settings import Iterate, clamped_settings, is_dynamic
 from .group_config import GROUP_KEYS, GROUP_SYNONYMS, group_values
 from .key import Key, Value, field_name, parse_all
 from .topic_config import BROKER_SYNONYMS, TOPIC_KEYS
@@ -138,11 +138,11 @@ def describe_broker(broker: BrokerConfig, dynamic: Layers = ()) -> Iterator[Conf
         yield _entry(key, key.render(value), synonyms, is_read_only=not is_dynamic(name))
 
 
-def merged(layers: Layers) -> dict[str, str]:
+def merged(layers: Layers, iterate: Iterate = iter) -> dict[str, str]:
     """The value of each key, by name: that of the first layer that has one."""
     found: dict[str, str] = {}
     for _, texts in reversed(layers):
-        found |= texts
+        found.update(iterate(texts.items()))
     return found
 
 

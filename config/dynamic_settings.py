@@ -34,6 +34,7 @@ from .key import HIDDEN, Key, Value
 from .listener_settings import listener_keys
 from .protection import refuse_unserved_protection
 from .sasl import sasl_listeners
+from .topic_config import BROKER_SYNONYMS
 
 Texts = Mapping[str, str]
 Iterate = Callable[[Iterable[Any]], Iterable[Any]]
@@ -64,6 +65,10 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
+# With one of these Kafka changes the logs of topics.
+_OF_LOGS = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms} | {
+    "cordoned.log.dirs"
+}
 # Their bounds are keys in the file.
 _INTERVALS = frozenset(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
@@ -189,9 +194,10 @@ def clamped_settings(written: BrokerConfig, settings: Texts) -> dict[str, str]:
     They were within the bounds when they were made; the file has changed since.
     Kafka: clampDynamicConfigs.
     """
-    texts = {**written.texts, **settings}
+    intervals = {name: settings[name] for name in sorted(_INTERVALS) if name in settings}
+    texts = {**written.texts, **intervals}
     nearest = {}
-    for name in sorted(_INTERVALS & settings.keys()):
+    for name in intervals:
         least, most = _bounds_of(name, texts)
         value = max(least, min(_number(name, texts), most))
         if value != _number(name, texts):
@@ -224,9 +230,8 @@ def check_change(
         *_listeners_that_change(before, after),
         *_thread_jumps(before, after),
         *_too_small(before, after),
-        *_local_retention_above_total(new),
+        *_local_retention_above_total(new, _changed(before, after)),
         *_new_intervals(before, after),
-        *_unknown_directories(new, after),
     ):
         raise ConfigError(f"{INVALID}: {problem}")
     return new
@@ -274,21 +279,14 @@ def _bounds_of(interval: str, texts: Texts) -> tuple[int, int]:
     )
 
 
-def _local_retention_above_total(new: BrokerConfig) -> Iterator[ConfigError]:
+def _local_retention_above_total(new: BrokerConfig, changed: set[str]) -> Iterator[ConfigError]:
+    if _OF_LOGS.isdisjoint(changed):
+        return  # the file's values are not checked at a start either
     inherited = new.stored_topic_config({})
     for name, local_field, field in _LOCAL_RETENTION:
         local, total = getattr(new, local_field), getattr(inherited, field)
-        if total != -1 and (local == -1 or local > total):
+        if total > -1 and (local == -1 or local > total):
             yield invalid_value(name, local, f"must not exceed the total retention ({total})")
-
-
-def _unknown_directories(new: BrokerConfig, after: Texts) -> Iterator[ConfigError]:
-    cordoned = _value("cordoned.log.dirs", after)
-    assert isinstance(cordoned, tuple)
-    allowed = (*(new.log_dirs or new.log_dir), *("*" for _ in cordoned[:1] if len(cordoned) == 1))
-    for directory in cordoned:
-        if directory not in allowed:
-            yield invalid_value("cordoned.log.dirs", directory, "must be among log.dirs, or only *")
 
 
 def _value(name: str, texts: Texts) -> Value:

@@ -4,6 +4,7 @@ import re
 
 # Leading zeros do not count. `int` refuses very many of them, and more digits take it long.
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+JAVA_BLANKS = "".join(map(chr, range(33)))  # the characters that String.trim() removes
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7  # Double.toString writes these without an exponent
 
 

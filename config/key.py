@@ -29,7 +29,7 @@ from typing import (
 )
 
 from .errors import ConfigError, invalid_value
-from .java_text import double_text, parse_integer
+from .java_text import JAVA_BLANKS, double_text, parse_integer
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
@@ -79,7 +79,6 @@ _CLASSES: Mapping[ConfigType, tuple[type, ...]] = {
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _DOUBLE = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 _BLANKS = " \t\n\v\f\r"  # \s of a Java pattern
-_JAVA_BLANKS = "".join(map(chr, range(33)))  # the characters that String.trim() removes
 _REPLICAS = re.compile(r"\*|[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*|")
 
 
@@ -108,7 +107,7 @@ class Key(NamedTuple):
 
     def parse(self, text: str) -> Value:
         """Parse a text. Raises ConfigError if it is not a valid value of this key."""
-        text = text.strip(_JAVA_BLANKS)
+        text = text.strip(JAVA_BLANKS)
         try:
             value = _parse(self.type, text)
         except ValueError:

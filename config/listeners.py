@@ -5,7 +5,7 @@ upper case. Two listeners may share a port only if one has an IPv4 and the other
 Port 0 means any free port, so several listeners may have it.
 
 Kafka: SocketServerConfigs.listenerListToEndPoints, AbstractKafkaConfig.validate and
-effectiveListenerSecurityProtocolMap, Csv.parseCsvMap.
+effectiveListenerSecurityProtocolMap, Csv.parseCsvMap, Utils.validHostPattern.
 """
 
 import re
@@ -14,9 +14,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from .errors import invalid_value
-from .java_text import parse_integer
+from .java_text import JAVA_BLANKS, parse_integer
 
 _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 _FORMAT = "must be NAME://host:port"
 _MAP = "listener.security.protocol.map"
 _LIMITS = "max.connections.per.ip.overrides"
@@ -147,7 +148,7 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
             limits[host] = parse_integer(count, 32)
         except ValueError:
             limits[host] = -1
-        if not host or limits[host] < 0:
+        if not _HOST.fullmatch(host) or limits[host] < 0:
             raise invalid_value(_LIMITS, f"{host}:{count}", "must be a list of host:count")
     return limits
 
@@ -155,9 +156,9 @@ def parse_limits_by_host(text: str) -> dict[str, int]:
 def _pairs(key: str, text: str) -> list[tuple[str, str]]:
     """`a:1, b:c:2` -> [(a, 1), (b:c, 2)]: an entry is split at its last colon."""
     pairs = []
-    for entry in filter(None, re.split(r"\s*,\s*", text.strip())):
+    for entry in filter(None, (item.strip(JAVA_BLANKS) for item in text.split(","))):
         name, colon, value = entry.rpartition(":")
         if not colon:
             raise invalid_value(key, entry, "must be a list of name:value")
-        pairs.append((name.strip(), value.strip()))
+        pairs.append((name.strip(JAVA_BLANKS), value.strip(JAVA_BLANKS)))
     return pairs

@@ -49,6 +49,7 @@ class EffectiveConfig:
         self.written = written
         self.current = written
         self.layers: Layers = ()
+        self._settings: Mapping[str, str] = {}  # the layers merged
         self.on_change: list[Callable[[BrokerConfig], object]] = []
         # Called with the configuration that a request asks for; may raise ConfigError.
         self.checks: list[Callable[[BrokerConfig], object]] = []
@@ -64,22 +65,24 @@ class EffectiveConfig:
         layers = tuple(self._layer_of(name, step) for name in self._names)
         if layers == self.layers:
             return
+        iterate = partial(stepping, step=step)
+        settings = merged(layers, iterate)
         try:
-            current = effective_config(self.written, merged(layers), partial(stepping, step=step))
+            current = effective_config(self.written, settings, iterate)
         except ConfigError as error:
             logger.error("settings of the broker are not applied: %s", error)
             return
-        self._report(current, merged(self.layers), merged(layers), step)
-        for name, bound in clamped_settings(self.written, merged(layers)).items():
+        self._report(current, settings, step)
+        for name, bound in clamped_settings(self.written, settings).items():
             logger.warning("%s is outside the bounds that the file sets; %s is used", name, bound)
-        self.layers, self.current = layers, current
+        self.layers, self._settings, self.current = layers, settings, current
         for callback in tuple(self.on_change):
             callback(current)
 
     @property
     def move_bytes_per_second(self) -> int:
         """The rate limit of moves between directories; negative if there is none."""
-        text = merged(self.layers).get(MOVE_RATE)
+        text = self._settings.get(MOVE_RATE)
         return NO_LIMIT if text is None else int(text)
 
     def check(
@@ -93,7 +96,7 @@ class EffectiveConfig:
         check_settings(settings, of_all_brokers=name == ALL_BROKERS, iterate=iterate)
         changed = dict(layers) | {_source_of(name): settings}
         new = tuple((source, changed.get(source, {})) for source in map(_source_of, self._names))
-        config = check_change(self.written, merged(self.layers), merged(new), iterate)
+        config = check_change(self.written, self._settings, merged(new, iterate), iterate)
         for check_config in self.checks:
             check_config(config)
         return new
@@ -107,21 +110,22 @@ class EffectiveConfig:
             logger.error("a setting of the broker is not applied: %s", problem)
         return _source_of(name), usable
 
-    def _report(
-        self,
-        current: BrokerConfig,
-        before: Mapping[str, str],
-        after: Mapping[str, str],
-        step: Step,
-    ) -> None:
-        for name in stepping(sorted_in_steps({**before, **after}, step), step):
+    def _report(self, current: BrokerConfig, after: Mapping[str, str], step: Step) -> None:
+        before = self._settings
+        names = [name for name in stepping(before, step) if name not in after]
+        names += [
+            name
+            for name, text in stepping(after.items(), step)
+            if name in OPENED_AT_START or before.get(name) != text
+        ]
+        for name in stepping(sorted_in_steps(names, step), step):
             if name in OPENED_AT_START and name in after:
                 logger.warning(
                     "%s is not applied: listeners are opened only at start, from the file", name
                 )
             elif name not in after:
                 logger.info("%s is reset to the value of the file", name)
-            elif before.get(name) != after[name] and not _is_same(name, self.current, current):
+            elif not _is_same(name, self.current, current):
                 use = "" if _has_effect(name) else "; it is stored and has no effect"
                 logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
 

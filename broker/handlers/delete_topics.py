@@ -63,12 +63,15 @@ def refused_topics(
 
     A reference that names no topic now must not be looked up again later: the client may be
     authorized to describe a topic of that name, and not to delete it. A name is shown for an id
-    only to a client that may describe the topic.
+    only to a client that may describe the topic. References that are repeated are refused later,
+    because a topic's id may not be among them if the topic is named.
     """
     if context.authorize_cluster(AclOperation.DELETE, is_logged=False):
         return {}
     results = {}
     for ref, times in context.sliced(iter(Counter(context.sliced(wanted)).items())):
+        if times > 1:
+            continue
         name, error = ref.name, None
         try:
             name = resolve(context.broker.metadata, ref, times).name

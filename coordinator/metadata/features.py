@@ -126,7 +126,12 @@ class Features:
         self.in_log: dict[str, int] = {}
 
     def replay(self, record: FeatureLevelRecord) -> None:
-        """Finalise a level; 0 removes the feature."""
+        """Finalise a level; 0 removes the feature.
+
+        As in Kafka, kraft.version is skipped: it was once written by mistake (KAFKA-18979).
+        """
+        if record.name == KRAFT_VERSION:
+            return
         if record.feature_level:
             self.in_log[record.name] = record.feature_level
         else:

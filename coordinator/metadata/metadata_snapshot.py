@@ -36,6 +36,7 @@ from .snapshot_batches import snapshot_batches
 CONTROL_VERSION = 0
 RECORDS_PER_BATCH = 1000
 RECORDS_PER_PIECE = 100
+BATCH_BYTES = 256 << 10  # a batch is full when its records have so many
 
 
 def read_snapshot(files: Files, path: Path) -> list[memoryview]:
@@ -79,7 +80,7 @@ def snapshot_pieces(
     """Make a snapshot file in pieces, each of which takes little time; some are empty.
 
     `controls` follow the header in its batch, as Kafka writes them. Kafka puts up to 8 MiB of
-    records into a batch; here it is 1,000 records, Kafka's limit for one write.
+    records into a batch; here it is 1,000 records, Kafka's limit for one write, or 256 KiB.
     """
     header = SnapshotHeaderRecord(
         version=CONTROL_VERSION, last_contained_log_timestamp=last_contained_ms
@@ -88,11 +89,14 @@ def snapshot_pieces(
     batches = _Batches(now_ms, epoch)
     yield batches.build(head, is_control=True)
     body: list[Record] = []
+    body_bytes = 0
     for record in records:
-        body.append(Record(*codec.encode(record), now_ms))
-        if len(body) == RECORDS_PER_BATCH:
+        key, value = codec.encode(record)
+        body.append(Record(key, value, now_ms))
+        body_bytes += len(value or b"")
+        if len(body) == RECORDS_PER_BATCH or body_bytes >= BATCH_BYTES:
             yield batches.build(body)
-            body = []
+            body, body_bytes = [], 0
         elif len(body) % RECORDS_PER_PIECE == 0:
             yield b""
     if body:

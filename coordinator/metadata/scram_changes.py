@@ -22,6 +22,8 @@ from .record_limit import limited_outcome
 from .scram_mechanisms import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, keys_of
 
 FIRST_METADATA_VERSION = 11  # 3.5-IV2
+# It is a hash, of at most 64 bytes. To make keys of a long one would take a long turn.
+MAX_SALTED_PASSWORD_BYTES = 1024
 _MECHANISMS = frozenset(ScramMechanism)
 
 
@@ -86,6 +88,8 @@ def credential_record(upsertion: ScramUpsertion) -> UserScramCredentialRecord:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if upsertion.iterations > MAX_ITERATIONS:
         raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+    if len(upsertion.salted_password) > MAX_SALTED_PASSWORD_BYTES:
+        raise ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password is too long")
     keys = keys_of(mechanism, upsertion.salted_password)
     return UserScramCredentialRecord(
         name=upsertion.user,

@@ -57,7 +57,8 @@ def delete_topics(
     for request in stepping(ids_first, step):
         try:
             topic = resolve(metadata, request, occurrences[request])
-            if to_delete.pop(topic.id, None) is not None:  # named by id and by name
+            if request.name is not None and TopicRef(None, topic.id) in occurrences:
+                to_delete.pop(topic.id, None)  # not there if the id was repeated
                 request = TopicRef(topic.name, topic.id)
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
             to_delete[topic.id] = topic

@@ -97,6 +97,12 @@ def test_flush_interval_before_the_schedulers() -> None:
         ("max.connections.per.ip.overrides", "localhost:" + "9" * 5000),
         ("max.connections.per.ip.overrides", "localhost"),
         ("max.connections.per.ip.overrides", "localhost:many"),
+        ("max.connections.per.ip.overrides", "[::1]:5"),
+        ("max.connections.per.ip.overrides", "a host:5"),
+        ("log.cleaner.threads", "0"),
+        ("log.cleaner.dedupe.buffer.size", "1048576"),
+        ("cordoned.log.dirs", "/nowhere"),
+        ("cordoned.log.dirs", "*,/tmp/kafka-logs"),
         ("queued.max.request.bytes", "1000"),
         ("process.roles", "broker,zookeeper"),
         ("log.dirs", ""),
@@ -127,6 +133,21 @@ def test_compaction_lags_that_contradict_each_other_are_refused() -> None:
 def test_connection_limits_of_single_hosts() -> None:
     texts = {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "a:1, ::1:2"}
     assert broker(texts).connection_limits == {"a": 1, "::1": 2}
+
+
+def test_blanks_between_connection_limits_take_no_time() -> None:
+    blanks = " \t" * 100_000  # minutes, if the time were quadratic
+    limits = broker(
+        {"max.connections.per.ip.overrides": f"{blanks}a{blanks}:{blanks}1{blanks},b:2"}
+    )
+    assert limits.connection_limits == {"a": 1, "b": 2}
+
+
+def test_cordoned_directories_may_be_written_in_another_form() -> None:
+    config = broker({"log.dirs": "/a,b", "cordoned.log.dirs": f"/a/,{Path.cwd()}/b"})
+    assert config.cordoned_directories == {Path("/a"), Path.cwd() / "b"}
+    all_of_them = broker({"log.dirs": "/a,b", "cordoned.log.dirs": "*"})
+    assert all_of_them.cordoned_directories == config.cordoned_directories
 
 
 @pytest.mark.parametrize(

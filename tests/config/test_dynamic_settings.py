@@ -87,6 +87,8 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
         ({}, {"listener.name.plaintext.max.connection.creation.rate": "0"}),
         ({}, {"cordoned.log.dirs": "/c"}),
         ({}, {"cordoned.log.dirs": "*,/a"}),
+        ({}, {"log.cleaner.dedupe.buffer.size": "1048576"}),
+        ({}, {"max.connections.per.ip.overrides": "a b:1"}),
         ({}, {"log.local.retention.ms": "999999999999"}),
         ({}, {"log.retention.bytes": "5", "log.local.retention.bytes": "6"}),
         ({}, {"log.retention.ms": "0"}),
@@ -98,6 +100,15 @@ def test_a_change_that_kafka_would_make(now: dict[str, str], then: dict[str, str
 def test_a_change_that_is_refused(now: dict[str, str], then: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="Invalid dynamic configuration: "):
         change(now, then)
+
+
+def test_the_files_local_retention_is_only_checked_with_changes_of_logs() -> None:
+    texts = {"log.retention.bytes": "5", "log.local.retention.bytes": "6"}
+    file = BrokerConfig.from_texts(texts)
+    check_change(file, {}, {"num.io.threads": "4"})
+    check_change(file, {}, {"log.retention.bytes": "-5"})  # less than -1 is no limit, too
+    with pytest.raises(ConfigError, match="must not exceed the total retention"):
+        check_change(file, {}, {"log.preallocate": "true"})
 
 
 def test_settings_come_before_the_file_and_listeners_stay_the_files() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.broker_keys import broker_keys
-from odradek.config.client_metrics_config import check_client_metrics
+from odradek.config.client_metrics_config import InvalidSubscriptionError, check_client_metrics
 from odradek.config.describe import ConfigSource, describe_client_metrics, describe_group
 from odradek.config.errors import ConfigError
 from odradek.config.group_config import GROUP_KEYS, GROUP_SYNONYMS, check_group, group_values
@@ -138,6 +138,11 @@ def test_client_metrics_are_described_without_an_heir() -> None:
 def test_a_subscription_that_makes_no_sense_is_refused(overrides: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         check_client_metrics(overrides)
+
+
+def test_the_interval_of_a_subscription_is_checked_before_its_patterns() -> None:
+    with pytest.raises(InvalidSubscriptionError):
+        check_client_metrics({"match": "client_id=[", "interval.ms": "99"})
 
 
 def test_a_subscription_may_match_by_patterns() -> None:

@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 60.0
 CLEANS = "log.cleaner.enable"
 SETTINGS = {
     "log.cleaner.backoff.ms": "10",
-    "log.cleaner.dedupe.buffer.size": "1048576",
+    "log.cleaner.dedupe.buffer.size": "1048577",
     "log.segment.delete.delay.ms": "200",
     "log.initial.task.delay.ms": "0",
 }

@@ -36,7 +36,7 @@ from tests.support.timer import Timer
 
 SEGMENT_BYTES = 4096
 LIMIT_SECONDS = 20.0
-SETTINGS = {"log.cleaner.backoff.ms": "20", "log.cleaner.dedupe.buffer.size": "1048576"}
+SETTINGS = {"log.cleaner.backoff.ms": "20", "log.cleaner.dedupe.buffer.size": "16777216"}
 
 
 Ruin = Callable[[CleaningTask], "CleaningEnding | None"]

@@ -15,6 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.tools.app import app
+from odradek.tools.client.tokens import _time
 from tests.support.kafka_answers import BROKERS
 from tests.support.lengths import by_length
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
@@ -392,7 +393,13 @@ def test_a_token_is_created_renewed_and_expired(on_secured: Run) -> None:
     wait_for(lambda: len(tokens("alice")), 0)
     for act in ("renew", "expire"):
         assert "`odradek tokens list` shows them" in one_line(on_secured("tokens", act, token))
-    assert "no time" in one_line(on_secured("tokens", "expire", token, "--in", "soon"))
+    for text in ("soon", "200000000000d"):
+        assert "no time" in one_line(on_secured("tokens", "expire", token, "--in", text))
+
+
+def test_a_time_that_no_calendar_has_is_shown_as_a_number() -> None:
+    assert _time(1_795_422_600_000) == "2026-11-23T08:30:00Z"
+    assert _time(2**63 - 1) == "9223372036854775807 ms since 1970"
 
 
 # -- connections ---------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from .principals import principal_text
 
 LONGEST = -1  # the longest that the broker allows; for an expiry: now
 OWNER_VERSION = 3  # of CreateDelegationToken: the first with another owner
-_DURATION = re.compile(r"(\d+)([smhd])")
+_DURATION = re.compile(r"([0-9]{1,10})([smhd])")  # the milliseconds of 10 digits are an int64
 
 
 def parse_duration_ms(text: str | None) -> int:
@@ -176,4 +176,8 @@ def _base64(secret: bytes) -> str:
 
 
 def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    except (OverflowError, ValueError, OSError):  # outside the calendar's range
+        return f"{milliseconds} ms since 1970"
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -82,7 +82,7 @@ class CleanerPool:
                 self._end(worker)
 
     def _settings(self) -> CleanerSettings:
-        config, parts = self._config(), max(self.max_workers, 1)
+        config, parts = self._config(), self.max_workers
         buffer_bytes = config.log_cleaner_dedupe_buffer_size // parts
         return CleanerSettings(
             dedupe_buffer_bytes=min(buffer_bytes, LARGEST_DEDUPE_BUFFER_BYTES),
@@ -91,7 +91,7 @@ class CleanerPool:
         )
 
     def _rate(self) -> Rate:
-        return Rate(self._config().log_cleaner_io_max_bytes_per_second / max(self.max_workers, 1))
+        return Rate(self._config().log_cleaner_io_max_bytes_per_second / self.max_workers)
 
     def _end(self, worker: CleanerWorker) -> None:
         timer = self._idle.pop(worker, None)

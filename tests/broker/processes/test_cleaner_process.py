@@ -142,12 +142,12 @@ async def test_a_command_that_is_not_there_is_named(make_rig: MakeRig) -> None:
 
 
 async def test_settings_that_cannot_work_are_named_and_better_ones_do(make_rig: MakeRig) -> None:
-    rig = make_rig(log_cleaner_dedupe_buffer_size="24")
+    rig = make_rig(log_cleaner_io_buffer_load_factor="0")
     fill(rig.log())
     rig.cleaner.start()
     await until(lambda: rig.cleaner.status().last_error)
     assert "increase log.cleaner.dedupe.buffer.size" in str(rig.cleaner.status().last_error)
-    rig.alter(log_cleaner_dedupe_buffer_size="1048576")
+    rig.alter(log_cleaner_io_buffer_load_factor="0.9")
     rig.now_ms += 1000
     await until(lambda: checkpoint(rig) == {("t", 0): 300})
 

@@ -630,6 +630,14 @@ async def test_a_refused_deletion_by_id_names_the_topic_only_where_it_may_be_des
     assert (topic.error_code, topic.name, topic.topic_id) == (TOPIC_REFUSED, name, topic_id)
 
 
+async def test_a_topic_whose_id_is_repeated_is_not_deleted_by_name(rig: Rig) -> None:
+    by_id = {"topic_id": rig.broker.metadata.topics["t"].id, "name": None}
+    request = {"topics": [by_id, by_id, {"name": "t"}]}
+    answer, _ = await rig.ask(ApiKey.DELETE_TOPICS, 6, request, frozenset({"CLUSTER"}))
+    assert [one.error_code for one in answer.responses] == [ErrorCode.INVALID_REQUEST] * 2
+    assert "t" in rig.broker.metadata.topics
+
+
 async def test_an_absent_topic_is_unknown_to_who_may_describe_but_not_delete_it(rig: Rig) -> None:
     request = {"topics": [{"name": "absent"}]}
     answer, _ = await rig.ask(ApiKey.DELETE_TOPICS, 6, request, frozenset({"DELETE"}))

@@ -54,6 +54,12 @@ def change(features: Features, **updates: tuple[int, int]) -> Features:
     return features
 
 
+def test_a_level_of_kraft_version_that_was_written_by_mistake_is_skipped() -> None:
+    features = features_at(30, kraft=1)
+    assert features.in_log == {METADATA_VERSION: 30}
+    assert features.finalized == {METADATA_VERSION: 30}
+
+
 @pytest.mark.parametrize("level", [7, 17, 22, 29, 30, 33])
 def test_the_metadata_version_rises_as_far_as_it_is_served(level: int) -> None:
     features = features_at(7)

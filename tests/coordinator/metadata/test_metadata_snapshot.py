@@ -7,7 +7,7 @@ from odradek.coordinator.metadata.snapshot_batches import snapshot_batches
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
 from odradek.protocol.batch_header import CorruptRecordError, read_header
-from odradek.protocol.records.cluster_metadata import FeatureLevelRecord
+from odradek.protocol.records.cluster_metadata import ConfigRecord, FeatureLevelRecord
 
 MAGIC_AT = 16
 SNAPSHOT = snapshot_bytes(
@@ -23,6 +23,23 @@ HEADER, BODY, FOOTER = map(bytes, BATCHES)
 
 def test_the_batches_are_those_of_the_file() -> None:
     assert [read_header(batch).base_offset for batch in BATCHES] == [0, 1, 2]
+
+
+def test_large_records_are_divided_among_batches() -> None:
+    value = "x" * 32_000
+    snapshot = snapshot_bytes(
+        [],
+        [
+            JournalRecord(ConfigRecord(resource_type=2, resource_name="t", name="n", value=value))
+            for _ in range(20)
+        ],
+        MetadataRecordCodec.of_cluster(),
+        last_contained_ms=0,
+        now_ms=0,
+    )
+    _, *bodies, footer = snapshot_batches(snapshot)
+    assert max(map(len, bodies)) < 300_000
+    assert read_header(footer).base_offset == 21
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,12 @@ SHA_256, SHA_512 = ScramMechanism
 
 
 def upsertion(
-    user: str = "alice", mechanism: int = SHA_256, iterations: int = 4096
+    user: str = "alice",
+    mechanism: int = SHA_256,
+    iterations: int = 4096,
+    salted_password: bytes = b"salted",
 ) -> ScramUpsertion:
-    return ScramUpsertion(user, mechanism, iterations, b"salt", b"salted")
+    return ScramUpsertion(user, mechanism, iterations, b"salt", salted_password)
 
 
 def altered(
@@ -64,6 +67,7 @@ def test_a_credential_is_deleted_for_one_mechanism() -> None:
         (upsertion(iterations=4095), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (upsertion(iterations=16385), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (upsertion(iterations=-1), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (upsertion(salted_password=bytes(1025)), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (upsertion(mechanism=0), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
         (upsertion(mechanism=3), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
         (upsertion(user=""), ErrorCode.UNACCEPTABLE_CREDENTIAL),

@@ -69,6 +69,16 @@ def test_a_wish_that_is_unclear_or_repeated_is_refused_once(
     assert list(metadata.state.topics) == ["a", "b"]
 
 
+def test_a_topic_is_not_deleted_by_name_if_its_id_is_repeated(metadata: Metadata) -> None:
+    by_id = TopicRef(None, metadata.state.topics["a"].id)
+    replies = deleted(metadata, by_id, TopicRef("a"), by_id)
+    assert [(reply.name, reply.error and reply.error.message) for reply in replies] == [
+        (None, "Duplicate topic id."),
+        ("a", "The provided topic name maps to an ID that was already supplied."),
+    ]
+    assert "a" in metadata.state.topics
+
+
 def test_a_topic_named_both_ways_is_not_deleted_and_answered_once(metadata: Metadata) -> None:
     topic_id = metadata.state.topics["a"].id
     (reply,) = deleted(metadata, TopicRef("a"), TopicRef(None, topic_id))

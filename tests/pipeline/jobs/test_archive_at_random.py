@@ -50,7 +50,7 @@ BROKER = {
     "log.message.timestamp.after.max.ms": str(2**63 - 1),
     "log.retention.check.interval.ms": "500",
     "log.cleaner.backoff.ms": "300",
-    "log.cleaner.dedupe.buffer.size": "1048576",
+    "log.cleaner.dedupe.buffer.size": "1048577",
     "log.segment.delete.delay.ms": "500",
     "log.initial.task.delay.ms": "0",
 }
