@@ -54,7 +54,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(MEMORY) $(BIN)/pytest -q -n 2 -m "not slow and not java"
+	$(MEMORY) $(BIN)/pytest -q -n 3 -m "not slow and not java"
 
 test: check
 	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 $(RERUN_ON_BUSY) -m "slow or java"
