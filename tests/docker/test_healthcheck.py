@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
+LIMIT_S = 100.0
 CERTIFICATE = Path(__file__).parents[1] / "support" / "self_signed.pem"
 REQUEST = bytes.fromhex("0000000a 0012 0000 00ddadec ffff")
 ANSWER = bytes.fromhex("0000000a 00ddadec 0000 00000000")
@@ -80,6 +81,7 @@ def test_a_listener_with_tls_is_asked_by_tls() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(LIMIT_S)
 
         def serve() -> None:
             plain, _ = listening.accept()
