@@ -51,8 +51,7 @@ class FilesOrigin:
         return {topic: topic_id for topic, topic_id in found if topic_id}
 
     def parts(self, partition: TopicPartition, start: int, end: int) -> list[OffsetRange]:
-        topic_id = self._topic_id(partition)
-        wanted = OffsetRange(partition, start, end, self._committed_only, topic_id)
+        wanted = OffsetRange(partition, start, end, topic_id=self._topic_id(partition))
         if self._max_split_bytes is None:
             return [wanted]
         return split_if_readable(self.directories, wanted, self._max_split_bytes)

@@ -1,6 +1,7 @@
 """Reading with `isolation.level=read_committed`: the markers in the log decide."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def committed(
     return [
         value
         for part in origin.parts(ORDERS, start, end)
-        for value in column_of(root, part, column)
+        for value in column_of(root, replace(part, committed_only=True), column)
     ]
 
 

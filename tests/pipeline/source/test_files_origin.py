@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.source.broker_origin import BrokerOrigin
 from odradek.pipeline.source.files_origin import FilesOrigin
 from odradek.pipeline.source.options import ReadOptions, read_options
 from odradek.pipeline.source.task import read_range, reads_files
@@ -70,6 +71,17 @@ def test_a_marker_after_the_range_decides_its_transaction(tmp_path: Path) -> Non
     assert origin(tmp_path).bounds([ORDERS]) == {ORDERS: (0, 7)}
     found = rows(tmp_path, source.parts(ORDERS, 0, 3), ("value",), **level)
     assert [row["value"] for row in found] == [b"1 committed", b"2"]
+
+
+def test_a_range_that_was_planned_without_the_files_has_no_aborted_records(tmp_path: Path) -> None:
+    """The driver asks a broker, and the executors have the files."""
+    log = box_at(tmp_path).open()
+    in_transaction(log, 1, 0, b"aborted")
+    put(log, b"after")
+    end_transaction(log, 1, 0, commit=False)
+    planned = BrokerOrigin({"bootstrap.servers": "h:1"}, committed_only=True).parts(ORDERS, 0, 3)
+    found = rows(tmp_path, planned, ("value",), isolationLevel="read_committed")
+    assert [row["value"] for row in found] == [b"after"]
 
 
 def test_a_partition_without_segments_has_nothing(tmp_path: Path) -> None:
