@@ -60,8 +60,9 @@ class FilesOrigin:
         bounds = offset_bounds(self.directories, partition)
         if not self._committed_only:
             return bounds
-        end = last_stable_offset(self.directories, partition, bounds.end)
-        return OffsetBounds(min(bounds.start, end), end)
+        stable = last_stable_offset(self.directories, partition, bounds.end)
+        # The first records of the oldest open transaction may be deleted.
+        return OffsetBounds(bounds.start, max(bounds.start, stable))
 
     def _topic_id(self, partition: TopicPartition) -> bytes | None:
         directory = self.directories.find(partition)
