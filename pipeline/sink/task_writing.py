@@ -113,7 +113,7 @@ class _Writing:
             transaction = TaskTransaction(
                 self.options.client,
                 self.task.name,
-                self.places[0][0],
+                [topic for topic, _ in self.places],
                 self.clock,
                 as_columns=self.options.send_columns,
                 timeout_s=math.inf if were_complete else _ENDED_AFTER_S,

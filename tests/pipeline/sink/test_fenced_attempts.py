@@ -56,7 +56,7 @@ def places(to: WriteOptions) -> list[Place]:
 def rival_begins(to: WriteOptions, task: TaskName) -> TaskTransaction:
     """Another attempt takes over, and has sent a row."""
     assert to.topic is not None
-    rival = TaskTransaction(to.client, task.name, to.topic, Clock())
+    rival = TaskTransaction(to.client, task.name, [to.topic], Clock())
     rival.take_over()
     rival.begin()
     rival.send([(to.topic, b"of the rival", None, -1, 0, None)])
@@ -234,6 +234,16 @@ def test_rows_of_one_task_go_to_many_topics(
             write_rows(many, task._replace(batch_id=batch_id), [batch])
     assert committed(to) == [b"a"]
     assert committed_values(broker.bootstrap, other, 1) == [b"b", b"c"]
+
+
+def test_all_topics_of_a_task_are_created(
+    broker: BrokerProcess, topic: str, task: TaskName
+) -> None:
+    topics = [f"{topic}-{name}" for name in "abc"]
+    many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+    write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
+    found = [committed_values(broker.bootstrap, each, 1) for each in topics]
+    assert found == [[b"a"], [b"b"], [b"c"]]
 
 
 def test_a_row_that_is_refused_takes_the_others_with_it(to: WriteOptions, task: TaskName) -> None:
