@@ -17,7 +17,7 @@ import pyarrow as pa
 from .collected_rows import CollectedRows
 from .division import SAME_DIVISION, Division, out_of_date
 from .ended_queries import check_not_ended
-from .marks import GroupReader, Mark, MarkGroup, Place
+from .marks import GroupReader, Mark, MarkGroup, Place, UnsettledError
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingBatch, WriteError, distinct_topics, outgoing_batch
 from .rows_digest import RowsDigest
@@ -34,6 +34,8 @@ _MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
 # than that, it is aborted. If none arrive, the broker ends it.
 _OPEN_AT_MOST_S: Final = 30.0
 _ENDED_AFTER_S: Final = 120.0
+# An attempt that commits marks for longer than that may be dead.
+_UNSETTLED_S: Final = 5.0
 
 
 class Written(NamedTuple):
@@ -108,16 +110,9 @@ class _Writing:
         """Return when this attempt or another has committed the batch."""
         turns = Turns(timeout_s_of(self.options.client), self.clock)
         # An attempt of a batch that is written must not fence those of the next batch.
-        while not self._is_done(marks := self._marks()):
+        while not self._is_done(marks := self._settled_marks()):
             wait_s, were_complete = 0.0, self.rows.are_complete
-            transaction = TaskTransaction(
-                self.options.client,
-                self.task.name,
-                [topic for topic, _ in self.places],
-                self.clock,
-                as_columns=self.options.send_columns,
-                timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
-            )
+            transaction = self._transaction()
             try:
                 if self._write(transaction, self._passed(marks)):
                     return
@@ -132,7 +127,17 @@ class _Writing:
                 transaction.close()
             self.rows.collect()
             if wait_s:
-                turns.has_changed(self._marks, marks, wait_s)
+                turns.has_changed(lambda: self._marks_or(marks), marks, wait_s)
+
+    def _transaction(self) -> TaskTransaction:
+        return TaskTransaction(
+            self.options.client,
+            self.task.name,
+            [topic for topic, _ in self.places],
+            self.clock,
+            as_columns=self.options.send_columns,
+            timeout_s=math.inf if self.rows.are_complete else _ENDED_AFTER_S,
+        )
 
     def _write(self, transaction: TaskTransaction, written: WrittenBatch | None) -> bool:
         """Return whether the batch is written now; else its rows are slow, or a mark may say so.
@@ -180,6 +185,25 @@ class _Writing:
 
     def _marks(self) -> list[Mark]:
         return self.group.read(self.places)
+
+    def _marks_or(self, otherwise: list[Mark]) -> list[Mark]:
+        """Return the marks, or `otherwise` if they cannot be read now."""
+        try:
+            return self.group.read(self.places, within_s=0)
+        except UnsettledError:
+            return otherwise
+
+    def _settled_marks(self) -> list[Mark]:
+        """Return the marks, also if an attempt has died between marks and commit.
+
+        The broker would end its transaction only after the transaction's timeout.
+        """
+        try:
+            return self.group.read(self.places, within_s=_UNSETTLED_S)
+        except UnsettledError:
+            with closing(self._transaction()) as transaction:
+                transaction.take_over()
+            return self._marks()
 
     def _is_done(self, marks: Iterable[Mark]) -> bool:
         """Whether there is nothing to write. Raises WriteError if another batch is written."""

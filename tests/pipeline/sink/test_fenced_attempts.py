@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.pipeline.sink import task_writing
+from odradek.pipeline.sink import marks, task_writing, turns
 from odradek.pipeline.sink.ended_queries import end_query
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError
@@ -63,14 +64,58 @@ def rival_begins(to: WriteOptions, task: TaskName) -> TaskTransaction:
     return rival
 
 
+def rival_begins_and_dies(to: WriteOptions, task: TaskName) -> None:
+    rival_begins(to, task).close()
+
+
+def rival_dies_before_it_commits(to: WriteOptions, task: TaskName) -> None:
+    """It has sent its marks, which cannot be read before its transaction ends."""
+    written = WrittenBatch(task.batch_id, 1, "digest", task.run)
+
+    def die() -> None:
+        raise InterruptedError
+
+    with (
+        closing(rival_begins(to, task)) as rival,
+        MarkGroup(to.client, task.name) as group,
+        pytest.raises(InterruptedError),
+    ):
+        rival.commit(group, written.as_marks(places(to)), die)
+
+
+@pytest.fixture
+def slow_to_time_out(to: WriteOptions, monkeypatch: pytest.MonkeyPatch) -> WriteOptions:
+    """Options with which transactions of the dead stay open for long.
+
+    A read of their marks does not wait for long, and is not repeated often.
+    """
+    monkeypatch.setattr(marks, "_ATTEMPT_S", 1.0)
+    monkeypatch.setattr(task_writing, "_UNSETTLED_S", 0.0)
+    monkeypatch.setattr(turns, "_POLL_EVERY_S", 5.0)
+    return replace(to, client={**to.client, "transaction.timeout.ms": "900000"})
+
+
+@pytest.mark.parametrize("rival_dies", [rival_begins_and_dies, rival_dies_before_it_commits])
 def test_an_attempt_goes_on_soon_if_the_one_that_fenced_it_has_died(
-    to: WriteOptions, task: TaskName
+    slow_to_time_out: WriteOptions,
+    task: TaskName,
+    rival_dies: Callable[[WriteOptions, TaskName], None],
 ) -> None:
+    to = slow_to_time_out
     waits = Waits()
-    dying = Rows(A, B, between=(lambda: rival_begins(to, task).close(),))
-    assert write_once(to, task, dying, waits.clock).rows == 2
+    fenced = Rows(A, B, between=(lambda: rival_dies(to, task),))
+    assert write_once(to, task, fenced, waits.clock).rows == 2
     assert committed(to) == [b"a", b"b"]
     assert 0 < waits.total_s <= 10
+
+
+def test_an_attempt_goes_on_soon_if_the_one_before_has_died_before_it_committed(
+    slow_to_time_out: WriteOptions, task: TaskName
+) -> None:
+    to = slow_to_time_out
+    rival_dies_before_it_commits(to, task)
+    assert write_once(to, task, Rows(A, B), Waits().clock).rows == 2
+    assert committed(to) == [b"a", b"b"]
 
 
 def test_an_attempt_that_is_fenced_while_it_waits_for_acknowledgements_leaves_no_client(
