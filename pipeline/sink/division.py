@@ -30,7 +30,7 @@ from .rows import WriteError
 from .task_name import TaskName
 from .turns import Clock
 from .write_options import WriteOptions
-from .written_batches import WrittenBatch, last_batch, not_of_the_sink
+from .written_batches import WrittenBatch, last_batch, last_batches, not_of_the_sink, topics_of
 
 _POLL_EVERY_S: Final = 0.5
 # Spark reads the settings when it plans a batch, from the session of `readStream`.
@@ -136,9 +136,9 @@ class Division:
                 continue
             if last.batch_id > task.batch_id:
                 raise WriteError(out_of_date(name, last.batch_id, task.batch_id))
-            if last.run == task.run:
+            if any(each.run == task.run for each in last_batches(of_task)):
                 continue
-            topics = {mark.topic for mark in of_task if mark.offset == last.batch_id + 1}
+            topics = topics_of(last.batch_id, of_task)
             if name == task.name and topics.isdisjoint(topic for topic, _ in self._places):
                 raise WriteError(
                     f"{name} has written batch {task.batch_id} to {_listed(topics)} before, and "

@@ -7,7 +7,7 @@ and then begins another transaction.
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -25,7 +25,7 @@ from .task_name import TaskName
 from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
-from .written_batches import WrittenBatch, last_batch, places_of
+from .written_batches import WrittenBatch, last_batch, places_of, topics_of
 
 _logger = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ class _Writing:
                 transaction.take_over()
             return self._marks()
 
-    def _is_done(self, marks: Iterable[Mark]) -> bool:
+    def _is_done(self, marks: Collection[Mark]) -> bool:
         """Whether there is nothing to write. Raises WriteError if another batch is written."""
         last, task = self._passed(marks), self.task
         if last is None:
@@ -222,7 +222,7 @@ class _Writing:
             _logger.warning("%s. What is written is kept (changedRows)", text)
         return last.run == task.run
 
-    def _passed(self, marks: Iterable[Mark]) -> WrittenBatch | None:
+    def _passed(self, marks: Collection[Mark]) -> WrittenBatch | None:
         """Return the last batch that was written, if it is this one or a later one."""
         last = last_batch(marks)
         return None if last is None or last.batch_id < self.task.batch_id else last
@@ -260,7 +260,7 @@ def _topics(options: WriteOptions, task: TaskName, rows: TaskRows) -> set[str]:
         reader = GroupReader(options.client)
         if task.name in reader.groups():
             (marks,) = reader.read([task.name], ()).values()
-            topics = {mark.topic for mark in marks if mark.offset == task.batch_id + 1}
+            topics = topics_of(task.batch_id, marks)
     return topics
 
 
