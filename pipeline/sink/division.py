@@ -140,11 +140,7 @@ class Division:
                 continue
             topics = topics_of(last.batch_id, of_task)
             if name == task.name and topics.isdisjoint(topic for topic, _ in self._places):
-                raise WriteError(
-                    f"{name} has written batch {task.batch_id} to {_listed(topics)} before, and "
-                    f"now it goes to {_listed(topic for topic, _ in self._places)}. Let the batch "
-                    "end with the topics of before, or start with a new checkpoint"
-                )
+                raise WriteError(other_topics(name, last.batch_id, topics, self._places))
             if not name.startswith(f"{task.query}-"):
                 raise WriteError(
                     f"{name} has written batch {task.batch_id} before, and now the name is "
@@ -172,6 +168,16 @@ def out_of_date(name: str, written: int, batch_id: int) -> str:
     return (
         f"{name} has already written batch {written}, which is later than batch {batch_id}: "
         "the checkpoint is out of date. Start with a new checkpoint"
+    )
+
+
+def other_topics(name: str, batch_id: int, before: Iterable[str], now: Iterable[Place]) -> str:
+    """Return the error of a task that has written its batch to topics that it has no rows for."""
+    return (
+        f"{name} has written batch {batch_id} to {_listed(before)} before, and now it goes to "
+        f"{_listed(topic for topic, _ in now)}. Let the batch end with the topics of before, or "
+        "start with a new checkpoint. A query whose topics are not deterministic needs "
+        "delivery=at-least-once"
     )
 
 

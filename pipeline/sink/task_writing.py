@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from .collected_rows import CollectedRows
-from .division import SAME_DIVISION, Division, out_of_date
+from .division import SAME_DIVISION, Division, other_topics, out_of_date
 from .ended_queries import check_not_ended
 from .marks import GroupReader, Mark, MarkGroup, Place, UnsettledError
 from .row_sender import FencedError, RowSender
@@ -159,6 +159,8 @@ class _Writing:
                 return True
             if self.task.ends:
                 check_not_ended(self.options.client, self.task.query, self.places)
+            if self.options.topic is None:
+                self._check_topics()
             digest = RowsDigest()
             for batch in _outgoing(self.options, self.rows):
                 if not self.rows.are_complete and transaction.open_for_s > open_at_most_s:
@@ -174,6 +176,15 @@ class _Writing:
             transaction.abort()
             raise
         return True
+
+    def _check_topics(self) -> None:
+        """Raise WriteError if the batch is written, to topics that the rows do not name now."""
+        task = self.task
+        (marks,) = GroupReader(self.options.client).read([task.name], ()).values()
+        last = self._passed(marks)
+        if last is not None:
+            topics = topics_of(last.batch_id, marks)
+            raise WriteError(other_topics(task.name, last.batch_id, topics, self.places))
 
     def _check_division(self) -> None:
         if not self.task.ends:
