@@ -66,7 +66,10 @@ def offset_at(
 
     Raises CorruptRecordError, FileNotFoundError.
     """
-    reader = directories.reader(partition)
+    return directories.retry(partition, lambda reader: _offset_at(reader, timestamp_ms, bounds))
+
+
+def _offset_at(reader: LogReader, timestamp_ms: int, bounds: OffsetBounds) -> int | None:
     for segment in reader.segments():
         opened = reader.open(segment)
         if _max_timestamp_ms(opened, timestamp_ms) < timestamp_ms:

@@ -30,7 +30,7 @@ from .rows import WriteError
 from .task_name import TaskName
 from .turns import Clock
 from .write_options import WriteOptions
-from .written_batches import WrittenBatch, last_batch, not_of_the_sink
+from .written_batches import WrittenBatch, last_batch, last_batches, not_of_the_sink, topics_of
 
 _POLL_EVERY_S: Final = 0.5
 # Spark reads the settings when it plans a batch, from the session of `readStream`.
@@ -136,15 +136,11 @@ class Division:
                 continue
             if last.batch_id > task.batch_id:
                 raise WriteError(out_of_date(name, last.batch_id, task.batch_id))
-            if last.run == task.run:
+            if any(each.run == task.run for each in last_batches(of_task)):
                 continue
-            topics = {mark.topic for mark in of_task if mark.offset == last.batch_id + 1}
+            topics = topics_of(last.batch_id, of_task)
             if name == task.name and topics.isdisjoint(topic for topic, _ in self._places):
-                raise WriteError(
-                    f"{name} has written batch {task.batch_id} to {_listed(topics)} before, and "
-                    f"now it goes to {_listed(topic for topic, _ in self._places)}. Let the batch "
-                    "end with the topics of before, or start with a new checkpoint"
-                )
+                raise WriteError(other_topics(name, last.batch_id, topics, self._places))
             if not name.startswith(f"{task.query}-"):
                 raise WriteError(
                     f"{name} has written batch {task.batch_id} before, and now the name is "
@@ -172,6 +168,16 @@ def out_of_date(name: str, written: int, batch_id: int) -> str:
     return (
         f"{name} has already written batch {written}, which is later than batch {batch_id}: "
         "the checkpoint is out of date. Start with a new checkpoint"
+    )
+
+
+def other_topics(name: str, batch_id: int, before: Iterable[str], now: Iterable[Place]) -> str:
+    """Return the error of a task that has written its batch to topics that it has no rows for."""
+    return (
+        f"{name} has written batch {batch_id} to {_listed(before)} before, and now it goes to "
+        f"{_listed(topic for topic, _ in now)}. Let the batch end with the topics of before, or "
+        "start with a new checkpoint. A query whose topics are not deterministic needs "
+        "delivery=at-least-once"
     )
 
 

@@ -51,6 +51,10 @@ _TRANSIENT = frozenset(
 )
 
 
+class UnsettledError(WriteError):
+    """The marks cannot be read yet. One may be in a transaction that has not ended."""
+
+
 class Mark(NamedTuple):
     """A committed offset, and what was written beside it."""
 
@@ -94,7 +98,10 @@ class MarkGroup:
         self._consumer.close()
 
     def read(self, places: Collection[Place], within_s: float = _TIMEOUT_S) -> list[Mark]:
-        """Return the marks that exist. After `within_s` no further attempt is made."""
+        """Return the marks that exist. Raises UnsettledError.
+
+        After `within_s` no further attempt is made.
+        """
         asked = [TopicPartition(*place) for place in places]
         offsets = self._retry(lambda: self._consumer.committed(asked, _ATTEMPT_S), within_s)
         return [_as_mark(committed) for committed in offsets if committed.offset >= 0]
@@ -128,9 +135,10 @@ class MarkGroup:
                     no_answer = self._errors.no_answer(self._client, FIRST_ANSWER_S)
                     if no_answer is not None:
                         raise WriteError(no_answer) from error
-                if reason.code() not in _TRANSIENT or waited_s >= within_s:
+                is_transient = reason.code() in _TRANSIENT
+                if not is_transient or waited_s >= within_s:
                     text = "".join([f"group {self.name}: ", *topic, reason_of(reason)])
-                    raise WriteError(text) from error
+                    raise (UnsettledError if is_transient else WriteError)(text) from error
             else:
                 self._has_answered = True
                 return answer

@@ -94,8 +94,9 @@ def check_columns(schema: "StructType", topic: str | None, *, with_timestamp: bo
         )
     if with_timestamp and "timestamp" not in found:
         raise OptionError("includeTimestamp requires a column 'timestamp'")
+    ignored = {"topic": topic is not None, "timestamp": not with_timestamp}
     for name, kinds in _TYPES.items():
-        if name in found and found[name] not in kinds:
+        if name in found and found[name] not in kinds and not ignored.get(name):
             raise OptionError(f"Column '{name}' is {found[name]}; cast it to {' or '.join(kinds)}")
 
 

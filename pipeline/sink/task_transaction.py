@@ -30,7 +30,7 @@ def timeout_s_of(client: Mapping[str, Any], wanted_s: float = math.inf) -> float
 class TaskTransaction:
     """The transactions of one attempt of a task, under the transactional id `name`.
 
-    `topic` is one that rows are written to. The broker ends a transaction after `timeout_s`.
+    Rows are written to `topics`. The broker ends a transaction after `timeout_s`.
 
     Methods raise WriteError; FencedError if another attempt has taken over the id.
     """
@@ -39,13 +39,13 @@ class TaskTransaction:
         self,
         client: Mapping[str, Any],
         name: str,
-        topic: str,
+        topics: Iterable[str],
         clock: Clock,
         *,
         as_columns: bool = False,
         timeout_s: float = math.inf,
     ) -> None:
-        self._topic = topic
+        self._topics = topics
         self._clock = clock
         self.timeout_s = timeout_s_of(client, timeout_s)
         settings = {_TIMEOUT_SETTING: round(self.timeout_s * 1000), "transactional.id": name}
@@ -54,7 +54,8 @@ class TaskTransaction:
 
     def take_over(self) -> None:
         """Fence other attempts, and end their transaction."""
-        self._sender.connect(self._topic)
+        for topic in self._topics:  # offsets cannot be committed for one that is yet to be created
+            self._sender.connect(topic)
         producer = self._sender.producer
         self._do(lambda: producer.init_transactions(_TIMEOUT_S))
 

@@ -7,7 +7,7 @@ and then begins another transaction.
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 
 from .collected_rows import CollectedRows
-from .division import SAME_DIVISION, Division, out_of_date
+from .division import SAME_DIVISION, Division, other_topics, out_of_date
 from .ended_queries import check_not_ended
-from .marks import GroupReader, Mark, MarkGroup, Place
+from .marks import GroupReader, Mark, MarkGroup, Place, UnsettledError
 from .row_sender import FencedError, RowSender
 from .rows import OutgoingBatch, WriteError, distinct_topics, outgoing_batch
 from .rows_digest import RowsDigest
@@ -25,7 +25,7 @@ from .task_name import TaskName
 from .task_transaction import TaskTransaction, timeout_s_of
 from .turns import Clock, Turns
 from .write_options import Delivery, WriteOptions
-from .written_batches import WrittenBatch, last_batch, places_of
+from .written_batches import WrittenBatch, last_batch, places_of, topics_of
 
 _logger = logging.getLogger(__name__)
 
@@ -34,6 +34,8 @@ _MANY_BYTES: Final = 4 << 20  # a task with more rows does not wait for the last
 # than that, it is aborted. If none arrive, the broker ends it.
 _OPEN_AT_MOST_S: Final = 30.0
 _ENDED_AFTER_S: Final = 120.0
+# An attempt that commits marks for longer than that may be dead.
+_UNSETTLED_S: Final = 5.0
 
 
 class Written(NamedTuple):
@@ -108,16 +110,9 @@ class _Writing:
         """Return when this attempt or another has committed the batch."""
         turns = Turns(timeout_s_of(self.options.client), self.clock)
         # An attempt of a batch that is written must not fence those of the next batch.
-        while not self._is_done(marks := self._marks()):
+        while not self._is_done(marks := self._settled_marks()):
             wait_s, were_complete = 0.0, self.rows.are_complete
-            transaction = TaskTransaction(
-                self.options.client,
-                self.task.name,
-                self.places[0][0],
-                self.clock,
-                as_columns=self.options.send_columns,
-                timeout_s=math.inf if were_complete else _ENDED_AFTER_S,
-            )
+            transaction = self._transaction()
             try:
                 if self._write(transaction, self._passed(marks)):
                     return
@@ -132,7 +127,17 @@ class _Writing:
                 transaction.close()
             self.rows.collect()
             if wait_s:
-                turns.has_changed(self._marks, marks, wait_s)
+                turns.has_changed(lambda: self._marks_or(marks), marks, wait_s)
+
+    def _transaction(self) -> TaskTransaction:
+        return TaskTransaction(
+            self.options.client,
+            self.task.name,
+            [topic for topic, _ in self.places],
+            self.clock,
+            as_columns=self.options.send_columns,
+            timeout_s=math.inf if self.rows.are_complete else _ENDED_AFTER_S,
+        )
 
     def _write(self, transaction: TaskTransaction, written: WrittenBatch | None) -> bool:
         """Return whether the batch is written now; else its rows are slow, or a mark may say so.
@@ -154,6 +159,8 @@ class _Writing:
                 return True
             if self.task.ends:
                 check_not_ended(self.options.client, self.task.query, self.places)
+            if self.options.topic is None:
+                self._check_topics()
             digest = RowsDigest()
             for batch in _outgoing(self.options, self.rows):
                 if not self.rows.are_complete and transaction.open_for_s > open_at_most_s:
@@ -170,6 +177,15 @@ class _Writing:
             raise
         return True
 
+    def _check_topics(self) -> None:
+        """Raise WriteError if the batch is written, to topics that the rows do not name now."""
+        task = self.task
+        (marks,) = GroupReader(self.options.client).read([task.name], ()).values()
+        last = self._passed(marks)
+        if last is not None:
+            topics = topics_of(last.batch_id, marks)
+            raise WriteError(other_topics(task.name, last.batch_id, topics, self.places))
+
     def _check_division(self) -> None:
         if not self.task.ends:
             self.division.require_claim()
@@ -181,7 +197,26 @@ class _Writing:
     def _marks(self) -> list[Mark]:
         return self.group.read(self.places)
 
-    def _is_done(self, marks: Iterable[Mark]) -> bool:
+    def _marks_or(self, otherwise: list[Mark]) -> list[Mark]:
+        """Return the marks, or `otherwise` if they cannot be read now."""
+        try:
+            return self.group.read(self.places, within_s=0)
+        except UnsettledError:
+            return otherwise
+
+    def _settled_marks(self) -> list[Mark]:
+        """Return the marks, also if an attempt has died between marks and commit.
+
+        The broker would end its transaction only after the transaction's timeout.
+        """
+        try:
+            return self.group.read(self.places, within_s=_UNSETTLED_S)
+        except UnsettledError:
+            with closing(self._transaction()) as transaction:
+                transaction.take_over()
+            return self._marks()
+
+    def _is_done(self, marks: Collection[Mark]) -> bool:
         """Whether there is nothing to write. Raises WriteError if another batch is written."""
         last, task = self._passed(marks), self.task
         if last is None:
@@ -198,7 +233,7 @@ class _Writing:
             _logger.warning("%s. What is written is kept (changedRows)", text)
         return last.run == task.run
 
-    def _passed(self, marks: Iterable[Mark]) -> WrittenBatch | None:
+    def _passed(self, marks: Collection[Mark]) -> WrittenBatch | None:
         """Return the last batch that was written, if it is this one or a later one."""
         last = last_batch(marks)
         return None if last is None or last.batch_id < self.task.batch_id else last
@@ -236,7 +271,7 @@ def _topics(options: WriteOptions, task: TaskName, rows: TaskRows) -> set[str]:
         reader = GroupReader(options.client)
         if task.name in reader.groups():
             (marks,) = reader.read([task.name], ()).values()
-            topics = {mark.topic for mark in marks if mark.offset == task.batch_id + 1}
+            topics = topics_of(task.batch_id, marks)
     return topics
 
 

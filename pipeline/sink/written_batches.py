@@ -7,7 +7,7 @@ metadata            {"rows": 100, "xxh3": "00f3…", "run": "…"}: the number o
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from .marks import Mark, Place
@@ -37,16 +37,31 @@ def places_of(topics: Iterable[str]) -> list[Place]:
     return [(topic, 0) for topic in sorted(topics)]
 
 
-def last_batch(marks: Iterable[Mark]) -> WrittenBatch | None:
+def last_batch(marks: Collection[Mark]) -> WrittenBatch | None:
     """Return the last batch that was written, or None. Raises WriteError."""
-    last = max(marks, key=lambda mark: mark.offset, default=None)
-    if last is None or not last.offset:
-        return None
+    return next(iter(last_batches(marks)), None)
+
+
+def last_batches(marks: Collection[Mark]) -> list[WrittenBatch]:
+    """Return what each mark of the last batch says, which may differ in the run. Raises WriteError.
+
+    A task that runs again marks only the topics that it has rows for (changedRows=keep-written).
+    """
+    last = max((mark.offset for mark in marks), default=0)
+    return [_batch_of(mark) for mark in marks if mark.offset == last > 0]
+
+
+def topics_of(batch_id: int, marks: Iterable[Mark]) -> set[str]:
+    """Return the topics that the rows of a batch were written to."""
+    return {mark.topic for mark in marks if mark.offset == batch_id + 1}
+
+
+def _batch_of(mark: Mark) -> WrittenBatch:
     try:
-        found = json.loads(last.metadata)
-        return WrittenBatch(last.offset - 1, int(found["rows"]), found["xxh3"], found["run"])
+        found = json.loads(mark.metadata)
+        return WrittenBatch(mark.offset - 1, int(found["rows"]), found["xxh3"], found["run"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise not_of_the_sink(last) from None
+        raise not_of_the_sink(mark) from None
 
 
 def not_of_the_sink(mark: Mark) -> WriteError:

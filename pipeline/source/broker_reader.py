@@ -127,6 +127,8 @@ class BrokerReader:
             return offset is not None and offset >= self.wanted.end - 1
         if error.code() == KafkaError._PARTITION_EOF:
             if offset is not None and offset < self.wanted.end:
+                if self._log_bounds(consumer)[1] >= self.wanted.end:
+                    return False  # this is a follower (client.rack), which does not know it yet
                 self._report(f"offsets {offset} to {self.wanted.end - 1} are after the log's end")
             return True
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
@@ -143,11 +145,15 @@ class BrokerReader:
         self._report(error.str())
         if error.code() not in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return True  # the topic or the partition is gone
-        low, _ = consumer.get_watermark_offsets(self._at(0), timeout=self.timeout_ms / 1000)
+        low, _ = self._log_bounds(consumer)
         if not next_offset < low < self.wanted.end:  # else they are after the log's end
             return True
         consumer.assign([self._at(low)])
         return False
+
+    def _log_bounds(self, consumer: Consumer) -> tuple[int, int]:
+        """Ask the leader where the log begins and ends. Raises KafkaException."""
+        return consumer.get_watermark_offsets(self._at(0), timeout=self.timeout_ms / 1000)
 
     def _check_topic(self) -> None:
         """Raise DataLostError if the records may be of another topic of the same name."""

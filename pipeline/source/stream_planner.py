@@ -67,6 +67,10 @@ class StreamPlanner:
         selected = selected_partitions(self._origin, self._options)
         topic_ids = self._origin.topic_ids(selected)
         bounds = self._origin.bounds(selected)
+        final = self._final_ends
+        if final is not None:  # Spark fixes it first: `latest` is not after it
+            topic_ids = {**topic_ids, **final.topic_ids}
+            bounds = _up_to(final.offsets, bounds)
         found = starting_offsets(self._origin, self._options, bounds)
         self._initial = self._stream_offsets(found, topic_ids)
         if self._options.starting == Everywhere(LATEST):
@@ -333,6 +337,17 @@ def _changed(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:
 
 def _shrunk(start: Offsets, end: Offsets) -> set[TopicPartition]:
     return {each for each in start.keys() & end.keys() if end[each] < start[each]}
+
+
+def _up_to(
+    ends: Offsets, bounds: Mapping[TopicPartition, OffsetBounds]
+) -> dict[TopicPartition, OffsetBounds]:
+    """Return the bounds of these partitions, up to these ends."""
+    return {
+        each: OffsetBounds(min(bounds[each].start, end), min(bounds[each].end, end))
+        for each, end in ends.items()
+        if each in bounds
+    }
 
 
 def _limited(starts: Offsets, ends: Offsets, at_most: int, new: int) -> dict[TopicPartition, int]:

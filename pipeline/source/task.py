@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,7 +77,8 @@ def _read_range(
     with ThreadPoolExecutor(_THREADS) as threads:
         reader = RangeReader(
             LogDirectories(options.directories),
-            wanted,
+            # It may have been planned by a driver that asks a broker.
+            replace(wanted, committed_only=options.read_committed),
             BatchDecoder(topic, partition, columns)
             if options.batch_view
             else RecordDecoder(topic, partition, columns, threads),

@@ -1,6 +1,7 @@
 """Reading with `isolation.level=read_committed`: the markers in the log decide."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def committed(
     return [
         value
         for part in origin.parts(ORDERS, start, end)
-        for value in column_of(root, part, column)
+        for value in column_of(root, replace(part, committed_only=True), column)
     ]
 
 
@@ -128,6 +129,18 @@ def test_the_rest_of_an_aborted_transaction_is_left_out(tmp_path: Path) -> None:
     log.delete_first_segments(1, NOW_MS)
     end_transaction(log, 1, 0, commit=False)
     assert committed(tmp_path) == [b"after"]
+
+
+def test_the_beginning_of_an_open_transaction_may_be_deleted(tmp_path: Path) -> None:
+    log = box_at(tmp_path).open()
+    in_transaction(log, 1, 0, b"deleted" * 270)
+    in_transaction(log, 1, 1, b"open")
+    log.delete_first_segments(1, NOW_MS)
+    origin = FilesOrigin([tmp_path], committed_only=True, max_split_bytes=None)
+    assert origin.bounds([ORDERS]) == {ORDERS: (1, 1)}
+    assert log.last_stable_offset == 1
+    end_transaction(log, 1, 0, commit=True)
+    assert committed(tmp_path) == [b"open"]
 
 
 def test_segments_without_the_marker_of_a_long_transaction_are_not_read(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def _commit_first(settings: ReplaySettings, plan: ReplayPlan, group: MarkGroup) 
         group.commit(marks)
         return
     target, _ = next(iter(plan.sources))
-    with closing(TaskTransaction(settings.client, group.name, target, Clock())) as transaction:
+    with closing(TaskTransaction(settings.client, group.name, [target], Clock())) as transaction:
         transaction.take_over()
         transaction.begin()
         transaction.commit(group, marks)

@@ -129,7 +129,7 @@ class SendingWork:
             return PlainWriter(self.client, place[0], self.clock)
         name = f"{ID_PREFIX}{self.job_id}-{place[0]}-{place[1]}"
         client = {"transaction.timeout.ms": _TIMEOUT_MS, **self.client}
-        return TaskTransaction(client, name, place[0], self.clock)
+        return TaskTransaction(client, name, place[:1], self.clock)
 
 
 class _Sending:

@@ -171,7 +171,7 @@ def test_a_replay_that_is_fenced_goes_on_when_the_other_has_died(
     def fence(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:
         monkeypatch.setattr(sending, "_rows", sent)
         name = f"odradek-replay-{settings.job_id}-{topic}-{partition}"
-        with closing(TaskTransaction(settings.client, name, tmp_path.name, Clock())) as rival:
+        with closing(TaskTransaction(settings.client, name, [tmp_path.name], Clock())) as rival:
             rival.take_over()
         return sent(table, topic, partition)
 

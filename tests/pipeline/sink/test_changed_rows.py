@@ -17,6 +17,7 @@ from odradek.pipeline.sink.write_options import write_options
 from odradek.pipeline.source.broker_reader import BrokerReader
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.broker_in_thread import broker_in_thread
+from tests.support.committed import committed_values
 from tests.support.task_attempts import Rows, Waits
 from tests.support.topics import create_topic
 
@@ -78,3 +79,20 @@ def test_a_task_whose_topics_are_a_column_may_have_lost_all_of_its_rows(bootstra
     run("kept", changedRows="keep-written")
     write_once(write_options(given), TaskName("columns", 0, 8, "kept"), Rows(first), Waits().clock)
     assert written(bootstrap) == [b"a", b"b", b"c"]
+
+
+def test_a_task_may_have_lost_its_rows_of_one_of_its_topics(bootstrap: str) -> None:
+    for topic in ("left", "lost"):
+        create_topic(bootstrap, topic)
+    kept = write_options({"kafka.bootstrap.servers": bootstrap, "changedRows": "keep-written"})
+
+    def write(run: str, number: int, **by_topic: str) -> None:
+        columns = {"value": list(by_topic.values()), "topic": list(by_topic)}
+        task = TaskName("columns", number, 7, run)
+        write_once(kept, task, Rows(pa.record_batch(columns)), Waits().clock)
+
+    write("before", 0, left="a", lost="b")
+    write("now", 0, left="a")
+    write("now", 1, lost="c")
+    found = [committed_values(bootstrap, each, 1) for each in ("left", "lost")]
+    assert found == [[b"a"], [b"b", b"c"]]

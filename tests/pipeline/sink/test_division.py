@@ -204,6 +204,25 @@ def test_tasks_that_write_to_different_topics_are_compared(
     assert found == [[b"0"], [b"1"]]
 
 
+@pytest.mark.parametrize("run", ["first", "second"])
+def test_a_task_whose_rows_go_to_other_topics_when_it_runs_again_is_refused(
+    broker: BrokerProcess, topic: str, run: str
+) -> None:
+    before, now = (f"{topic}-{name}" for name in "ab")
+    for each in (before, now):
+        create_topic(broker.bootstrap, each)
+    to = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+
+    def write(run: str, to_topic: str) -> None:
+        batch = pa.record_batch({"value": ["a"], "topic": [to_topic]})
+        write_once(to, TaskName(f"odradek-{topic}", 0, 0, run), Rows(batch), Waits().clock)
+
+    write("first", before)
+    with pytest.raises(WriteError, match=f"to {before} before, and now it goes to {now}"):
+        write(run, now)
+    assert committed_values(broker.bootstrap, now, 1) == []
+
+
 # -- runs at the same time -------------------------------------------------------------------------
 
 

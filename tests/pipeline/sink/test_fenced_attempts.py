@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.pipeline.sink import task_writing
+from odradek.pipeline.sink import marks, task_writing, turns
 from odradek.pipeline.sink.ended_queries import end_query
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
 from odradek.pipeline.sink.row_sender import FencedError
@@ -56,21 +57,65 @@ def places(to: WriteOptions) -> list[Place]:
 def rival_begins(to: WriteOptions, task: TaskName) -> TaskTransaction:
     """Another attempt takes over, and has sent a row."""
     assert to.topic is not None
-    rival = TaskTransaction(to.client, task.name, to.topic, Clock())
+    rival = TaskTransaction(to.client, task.name, [to.topic], Clock())
     rival.take_over()
     rival.begin()
     rival.send([(to.topic, b"of the rival", None, -1, 0, None)])
     return rival
 
 
+def rival_begins_and_dies(to: WriteOptions, task: TaskName) -> None:
+    rival_begins(to, task).close()
+
+
+def rival_dies_before_it_commits(to: WriteOptions, task: TaskName) -> None:
+    """It has sent its marks, which cannot be read before its transaction ends."""
+    written = WrittenBatch(task.batch_id, 1, "digest", task.run)
+
+    def die() -> None:
+        raise InterruptedError
+
+    with (
+        closing(rival_begins(to, task)) as rival,
+        MarkGroup(to.client, task.name) as group,
+        pytest.raises(InterruptedError),
+    ):
+        rival.commit(group, written.as_marks(places(to)), die)
+
+
+@pytest.fixture
+def slow_to_time_out(to: WriteOptions, monkeypatch: pytest.MonkeyPatch) -> WriteOptions:
+    """Options with which transactions of the dead stay open for long.
+
+    A read of their marks does not wait for long, and is not repeated often.
+    """
+    monkeypatch.setattr(marks, "_ATTEMPT_S", 1.0)
+    monkeypatch.setattr(task_writing, "_UNSETTLED_S", 0.0)
+    monkeypatch.setattr(turns, "_POLL_EVERY_S", 5.0)
+    return replace(to, client={**to.client, "transaction.timeout.ms": "900000"})
+
+
+@pytest.mark.parametrize("rival_dies", [rival_begins_and_dies, rival_dies_before_it_commits])
 def test_an_attempt_goes_on_soon_if_the_one_that_fenced_it_has_died(
-    to: WriteOptions, task: TaskName
+    slow_to_time_out: WriteOptions,
+    task: TaskName,
+    rival_dies: Callable[[WriteOptions, TaskName], None],
 ) -> None:
+    to = slow_to_time_out
     waits = Waits()
-    dying = Rows(A, B, between=(lambda: rival_begins(to, task).close(),))
-    assert write_once(to, task, dying, waits.clock).rows == 2
+    fenced = Rows(A, B, between=(lambda: rival_dies(to, task),))
+    assert write_once(to, task, fenced, waits.clock).rows == 2
     assert committed(to) == [b"a", b"b"]
     assert 0 < waits.total_s <= 10
+
+
+def test_an_attempt_goes_on_soon_if_the_one_before_has_died_before_it_committed(
+    slow_to_time_out: WriteOptions, task: TaskName
+) -> None:
+    to = slow_to_time_out
+    rival_dies_before_it_commits(to, task)
+    assert write_once(to, task, Rows(A, B), Waits().clock).rows == 2
+    assert committed(to) == [b"a", b"b"]
 
 
 def test_an_attempt_that_is_fenced_while_it_waits_for_acknowledgements_leaves_no_client(
@@ -234,6 +279,16 @@ def test_rows_of_one_task_go_to_many_topics(
             write_rows(many, task._replace(batch_id=batch_id), [batch])
     assert committed(to) == [b"a"]
     assert committed_values(broker.bootstrap, other, 1) == [b"b", b"c"]
+
+
+def test_all_topics_of_a_task_are_created(
+    broker: BrokerProcess, topic: str, task: TaskName
+) -> None:
+    topics = [f"{topic}-{name}" for name in "abc"]
+    many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+    write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
+    found = [committed_values(broker.bootstrap, each, 1) for each in topics]
+    assert found == [[b"a"], [b"b"], [b"c"]]
 
 
 def test_a_row_that_is_refused_takes_the_others_with_it(to: WriteOptions, task: TaskName) -> None:

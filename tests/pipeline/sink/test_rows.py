@@ -102,6 +102,13 @@ def test_schemas_that_can_be_written() -> None:
     check_columns(schema(("value", TEXT)), "t", with_timestamp=False)
 
 
+def test_columns_that_are_ignored_may_have_any_type() -> None:
+    columns = schema(("value", TEXT), ("topic", INT), ("timestamp", LONG))
+    check_columns(columns, "t", with_timestamp=False)
+    with pytest.raises(OptionError, match="Column 'timestamp' is bigint"):
+        check_columns(columns, "t", with_timestamp=True)
+
+
 @pytest.mark.parametrize(
     ("columns", "topic", "said"),
     [

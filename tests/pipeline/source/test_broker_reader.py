@@ -277,6 +277,35 @@ def test_records_are_not_read_again_if_the_log_is_cut_at_both_ends(
     assert found == list(range(5, 20))
 
 
+class LaggingFollower(SilentConsumer):
+    """Has offsets up to 9, as the leader does, and knows up to 4 at first that they are there."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        end = KafkaError(KafkaError._PARTITION_EOF)
+        self._answers: list[list[Answer]] = [
+            [*(Answer(number) for number in range(5)), Answer(5, end)],
+            [],
+            [*(Answer(number) for number in range(5, 10)), Answer(10, end)],
+        ]
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        return self._answers.pop(0)
+
+    def get_watermark_offsets(
+        self, partition: ClientPartition, *, timeout: float
+    ) -> tuple[int, int]:
+        return 0, 10
+
+
+def test_a_follower_that_does_not_know_the_end_yet_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_reader, "Consumer", LaggingFollower)
+    reader = BrokerReader({}, OffsetRange(TopicPartition("a", 0), 0, 10), ("offset",))
+    found = [offset for batch in reader.read() for offset in batch["offset"].to_pylist()]
+    assert found == list(range(10))
+
+
 REFUSAL = KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
 
 

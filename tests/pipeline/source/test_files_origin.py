@@ -1,17 +1,22 @@
 """Planning and reading by files, as a task does it, without Spark."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
+from odradek.pipeline.source.broker_origin import BrokerOrigin
 from odradek.pipeline.source.files_origin import FilesOrigin
 from odradek.pipeline.source.options import ReadOptions, read_options
 from odradek.pipeline.source.task import read_range, reads_files
 from odradek.protocol.compression import CompressionType
+from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
+from odradek.storage.topic_partition import TopicPartition
 from tests.pipeline.source.origins import tp
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import end_transaction
@@ -72,6 +77,17 @@ def test_a_marker_after_the_range_decides_its_transaction(tmp_path: Path) -> Non
     assert [row["value"] for row in found] == [b"1 committed", b"2"]
 
 
+def test_a_range_that_was_planned_without_the_files_has_no_aborted_records(tmp_path: Path) -> None:
+    """The driver asks a broker, and the executors have the files."""
+    log = box_at(tmp_path).open()
+    in_transaction(log, 1, 0, b"aborted")
+    put(log, b"after")
+    end_transaction(log, 1, 0, commit=False)
+    planned = BrokerOrigin({"bootstrap.servers": "h:1"}, committed_only=True).parts(ORDERS, 0, 3)
+    found = rows(tmp_path, planned, ("value",), isolationLevel="read_committed")
+    assert [row["value"] for row in found] == [b"after"]
+
+
 def test_a_partition_without_segments_has_nothing(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     source = origin(tmp_path)
@@ -88,6 +104,33 @@ def test_deleted_partitions_are_left_out(tmp_path: Path) -> None:
     assert source.bounds([ORDERS]) == {}
     assert source.topic_ids([ORDERS]) == {}
     assert source.parts(ORDERS, 0, 1) == [OffsetRange(ORDERS, 0, 1)]
+
+
+class ChangingFiles(Files):
+    """Something happens before the first file is opened."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        self._changes = [change]
+
+    def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+        while self._changes:
+            self._changes.pop()()
+        return super().open(path, create=create, read_only=read_only)
+
+
+def test_a_time_is_found_while_segments_or_partitions_are_deleted(tmp_path: Path) -> None:
+    log = box_at(tmp_path, segment_bytes=200).open()
+    for number in range(5):
+        put(log, b"x" * 100, timestamps=(NOW_MS + number,))
+    source = origin(tmp_path)
+    bounds = source.bounds([ORDERS])
+
+    def found_while(change: Callable[[], object]) -> dict[TopicPartition, int | None]:
+        source.directories = LogDirectories([tmp_path], ChangingFiles(change))
+        return source.offsets_at({ORDERS: NOW_MS + 3}, bounds)
+
+    assert found_while(lambda: log.delete_first_segments(2, NOW_MS)) == {ORDERS: 3}
+    assert found_while(lambda: shutil.rmtree(tmp_path / "orders-0")) == {}
 
 
 def test_splits_make_up_the_range(tmp_path: Path) -> None:

@@ -130,6 +130,19 @@ def test_available_now_excludes_later_records() -> None:
     assert stream.next_end({"a-0": 10}, 6) == {"a-0": 10}
 
 
+@pytest.mark.parametrize("latest", ["latest", '{"a":{"0":-1}}'])
+def test_available_now_from_the_latest_offsets_begins_where_it_stops(latest: str) -> None:
+    """Spark has it stop at the current ends, and asks then where it begins."""
+    stream = Stream({"a-0": (0, 10)}, {"a": b"1"}, startingOffsets=latest)
+    stream.planner.stop_at_current_ends()
+    stream.log.there |= {"a-0": (0, 15), "a-1": (0, 5)}
+    start = stream.initial()
+    assert stream.next_end(start) == stream.next_end(start) == start == {"a-0": 10, "a": b"1"}
+    stream.restart()
+    end = stream.next_end(start)
+    assert stream.parts(start, end) == [("a-0", 10, 15), ("a-1", 0, 5)]
+
+
 def test_a_minimum_is_waited_for_but_not_for_ever() -> None:
     stream = Stream({"a-0": (0, 10)}, minOffsetsPerTrigger="20", maxTriggerDelay="1s")
     assert stream.next_end({"a-0": 0}, may_wait=True) == {
