@@ -130,6 +130,7 @@ class ArchiveRun:
     ) -> None:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
+        self._prepared: set[str] = set()  # topics whose columns the table has
         self._files = files or Files()
         self._iceberg = _iceberg_copy(settings, self._files)
         create_table(settings.archive)
@@ -157,6 +158,7 @@ class ArchiveRun:
         self.summary = ArchiveSummary()
         self._table.refresh()
         self._schemas = self._settings.schemas()  # a registry may have newer ones
+        self._prepared.clear()
         self.read()
         return self.summary
 
@@ -229,10 +231,12 @@ class ArchiveRun:
 
     def _prepare_columns(self, topic: str) -> None:
         """Have columns for the fields of the topic's values. Raises JobError."""
-        is_new = topic not in self._schemas.known
+        if topic in self._prepared:
+            return
         schema = self._schemas.of(topic)
-        if schema is not None and is_new:
+        if schema is not None:
             self._table.add_columns(schema.schema)
+        self._prepared.add(topic)
 
     def _repaired(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:
         repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
