@@ -6,14 +6,14 @@ since the last commit is lost.
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs import CatalogError, JobError, OvertakenError
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice, TopicSchemas
 from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
@@ -140,7 +140,9 @@ class ArchiveRun:
         if self._schemas.given is not None:
             self._table.add_columns(self._schemas.given.schema)
         if self._iceberg is not None:
-            self._iceberg.follow(self._table)  # the last run may have been killed before it
+            # The last run may have been killed before it. This one tries again when it has read.
+            with suppress(CatalogError):
+                self._iceberg.follow(self._table)
         self._runner = runner
         self._settings = settings
         self._progress = progress
