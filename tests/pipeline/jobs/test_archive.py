@@ -319,6 +319,24 @@ def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
 
 
+def test_a_topic_that_is_recreated_with_fewer_partitions_is_replayed_with_as_many(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=5)
+    log.assign_topic_id(b"a" * 16)
+    log.close(NOW_MS)
+    shutil.copytree(box.directory, box.directory.with_name("orders-1"))
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    shutil.rmtree(tmp_path / "log")
+    log = box.open()
+    log.assign_topic_id(b"b" * 16)
+    write_more(log, 5)
+    archive_here(settings, QUICK)
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    assert plan_replay(replayed).partitions == {"orders": 1}
+
+
 @pytest.mark.parametrize("damaged", [b"version: 0\ntopic_id: ?\n", None])
 def test_a_topic_whose_id_is_gone_is_not_archived_as_another(
     tmp_path: Path, damaged: bytes | None

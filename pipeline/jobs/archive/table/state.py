@@ -161,14 +161,23 @@ class ArchiveState:
     def with_ranges(
         self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
     ) -> "ArchiveState":
-        """Return the state after these ranges. Raises OvertakenError."""
+        """Return the state after these ranges. Raises OvertakenError.
+
+        `counts` are those of the topics as they are now: a topic of a new id may have fewer.
+        """
+        ranges = list(ranges)
+        known_ids = {(key.topic, key.topic_id) for key in self.partitions}
+        recreated = {
+            each.of.topic for each in ranges if (each.of.topic, each.of.topic_id) not in known_ids
+        }
         partitions = dict(self.partitions)
         for each in ranges:
             known = partitions.get(each.of) or PartitionState(of=each.of)
             partitions[each.of] = known.with_range(each)
         largest = dict(self.counts)
         for topic, count in (counts or {}).items():
-            largest[topic] = max(count, largest.get(topic, 0))
+            before = 0 if topic in recreated else largest.get(topic, 0)
+            largest[topic] = max(count, before)
         return replace(self, partitions=partitions, counts=largest)
 
     def with_partition(self, partition: PartitionState) -> "ArchiveState":
