@@ -11,11 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
-from odradek.pipeline.jobs.archive.table.state import ArchiveState
+from odradek.pipeline.jobs.archive.table.state import (
+    ArchivedRange,
+    ArchiveState,
+    PartitionKey,
+    PartitionState,
+)
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.replay import sending
 from odradek.pipeline.jobs.replay.archived import read_archive
@@ -266,6 +271,53 @@ def test_records_deleted_during_a_run_are_reported_once(tmp_path: Path) -> None:
     assert summary.lost[-1].endswith(f"to {start - 1}")
     again = archive_here(settings, QUICK)
     assert (again.lost, again.total().records) == ([], 0)
+
+
+class AfterReading(InThisProcess):
+    """Something happens when all tasks of a run have ended, before the first commit."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens = happens
+
+    def run(self, *arguments: Any) -> Any:
+        results = list(super().run(*arguments))
+        self._happens()
+        yield from results
+
+
+def test_what_one_run_has_read_is_not_lost_because_another_finds_it_deleted(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path, until_end=False)
+    archive_here(settings, QUICK)
+    write_more(log, 60)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    expected = [row for row in logged(box.directory) if row[2] < active]
+
+    def deleted() -> None:
+        log.delete_first_segments(len(box.names(".log")) - 1, NOW_MS)
+        assert len(archive_here(settings, QUICK).lost) == 1
+
+    run_archive(AfterReading(deleted), settings, files=QUICK)
+    assert archived(settings) == expected
+    (state,) = state_of(settings).partitions.values()
+    assert (state.covered, state.lost) == ((Span(0, active),), ())
+
+
+def test_what_another_run_has_archived_is_not_lost() -> None:
+    key = PartitionKey(topic="orders", topic_id="", partition=0)
+    state = PartitionState(of=key).with_range(ArchivedRange(key, 0, 10))
+    lost = ArchivedRange(key, 5, 20, lost=(Span(5, 20),))
+    state = state.with_range(lost)
+    assert (state.covered, state.lost) == ((Span(0, 20),), (Span(10, 20),))
+    with pytest.raises(OvertakenError):
+        state.with_range(ArchivedRange(key, 9, 12))
+    state = state.with_range(ArchivedRange(key, 10, 15))
+    assert state.lost == (Span(15, 20),)
+    with pytest.raises(OvertakenError):
+        state.with_range(ArchivedRange(key, 14, 20))
 
 
 def test_records_deleted_between_runs_are_reported_once(tmp_path: Path) -> None:

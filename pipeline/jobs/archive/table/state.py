@@ -92,9 +92,14 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return self.covered[-1].end if self.covered else 0
 
     def with_range(self, archived: ArchivedRange) -> Self:
-        """Return the state with one more range. Raises OvertakenError."""
+        """Return the state with one more range. Raises OvertakenError.
+
+        Offsets that one process has found lost may have been read by another before.
+        """
         span = Span(archived.start, archived.end)
-        if overlap([span], self.covered):
+        read_before = [part for each in self.covered for part in without(each, self.lost)]
+        read_now = without(span, archived.lost)
+        if overlap(read_now, read_before):
             raise OvertakenError(
                 f"another process is archiving to the same table: it has archived "
                 f"{self.of.without_id}, offsets {span.start} to {span.end - 1}, at the same time. "
@@ -110,7 +115,11 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             covered=covered,
             marks=tuple(newest),
             skipped=tuple(merge_spans([*self.skipped, *archived.skipped])),
-            lost=tuple(merge_spans([*self.lost, *archived.lost])),
+            lost=tuple(
+                part
+                for each in merge_spans([*self.lost, *archived.lost])
+                for part in without(each, [*read_before, *read_now])
+            ),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
 
