@@ -1,8 +1,8 @@
 """Repairs the archive of a partition whose log has lost archived records (see batch_marks.py).
 
-The records of the table and of the log are compared, from the newest batch that both have. Those
-from the first difference on are deleted from the table. The records that now have these offsets
-replace them, in the same commit.
+The records of the table and of the log are compared, from the newest batch that both have, as far
+as they were archived. Those from the first difference on are deleted from the table. The records
+that now have these offsets replace them, in the same commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +21,7 @@ from odradek.pipeline.jobs.archive.table.state import (
     BatchMark,
     PartitionState,
 )
+from odradek.pipeline.jobs.offset_spans import Span, overlap
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
@@ -74,7 +75,12 @@ class Repair:
         """Return the first offset from which on the table and the log differ."""
         if archived.dropped_values:  # there is nothing to compare
             return common
-        ranges = self._ranges(partition, archived.before(common, marks), archived.end)
+        missing = self._ranges(partition, archived.before(common, marks), archived.end)
+        ranges = [  # not what was never archived
+            replace(each, start=span.start, end=span.end)
+            for each in missing
+            for span in overlap([Span(each.start, each.end)], archived.covered)
+        ]
         end = max((each.end for each in ranges), default=common)
         plain = replace(self.work, value_schemas={})
         logged = (table for each in ranges for table in _tables(plain.reading(each)))
@@ -91,7 +97,9 @@ class Repair:
         ranges: list[ArchivedRange] = []
         parts: list[pa.Table] = []
         for wanted in self._ranges(partition, left, archived.end):
-            reading = self.work.reading(wanted)
+            if wanted.end <= first:  # it was never archived: the next plan has it
+                continue
+            reading = self.work.reading(replace(wanted, start=max(wanted.start, first)))
             parts += _tables(reading)
             ranges.append(reading.archived())
         records = pa.concat_tables(parts, promote_options="default") if parts else None

@@ -238,6 +238,28 @@ def test_a_log_that_was_archived_up_to_a_damaged_batch_may_lose_records(tmp_path
     assert archived(settings) == log.records
 
 
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_what_was_never_archived_is_not_part_of_a_repair(tmp_path: Path, is_readable: bool) -> None:
+    log = Log(tmp_path, segment_bytes=500)
+    log.put(b"kept", 30)
+    gap = range(log.log.segments[1].base_offset, log.log.segments[2].base_offset)
+    path = log.box.path(gap.start, ".log")
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"kept", b"Kept"))
+    settings = settings_for(tmp_path, max_split_bytes=500)
+    archive_here(settings, QUICK)
+    log.lose_from(28)
+    log.put(b"new", 5)
+    if is_readable:
+        path.write_bytes(sound)
+    assert "from offset 28 on" in archive_here(settings, QUICK).repaired[0]
+    path.write_bytes(sound)
+    there = [row for row in log.records if is_readable or row[2] not in gap]
+    assert archived(settings) == there
+    archive_here(settings, QUICK)
+    assert archived(settings) == log.records
+
+
 def test_a_batch_that_differs_only_in_its_header_costs_nothing(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.put(b"kept", 10)
