@@ -8,6 +8,8 @@ that now have these offsets replace them, in the same commit.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import merge
+from itertools import groupby, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -74,6 +76,12 @@ class Repair:
     ) -> int:
         """Return the first offset from which on the table and the log differ."""
         if archived.dropped_values:  # there is nothing to compare
+            if common < archived.changed_before:
+                raise JobError(
+                    "the log has lost archived records, and which cannot be found out: another "
+                    "writer has changed the table, and values were not archived. Archive to "
+                    "another place"
+                )
             return common
         missing = self._ranges(partition, archived.before(common, marks), archived.end)
         ranges = [  # not what was never archived
@@ -86,7 +94,9 @@ class Repair:
         logged = (table for each in ranges for table in _tables(plain.reading(each)))
         there = self.table.rows(PartitionRows(archived, common), _COMPARED)
         was_cleaned = partial(is_cleaned, self.planner.directories, partition)
-        return first_difference(_rows(there), _rows(logged), end, was_cleaned)
+        return first_difference(
+            _rows(there), _rows(logged), end, was_cleaned, archived.changed_before
+        )
 
     def _replace(
         self, partition: TopicPartition, archived: PartitionState, left: PartitionState, first: int
@@ -135,28 +145,44 @@ class Repair:
 
 
 def first_difference(
-    archived: Iterable[Row], logged: Iterator[Row], end: int, was_cleaned: Callable[[int], bool]
+    archived: Iterable[Row],
+    logged: Iterable[Row],
+    end: int,
+    was_cleaned: Callable[[int], bool],
+    changed_before: int = 0,
 ) -> int:
     """Return the first offset from which on the rows differ, or `end`, where the log ends.
 
     Rows begin with their offset and are sorted. A row that only the table has is no difference if
-    the log cleaner has removed it from the log.
+    the log cleaner has removed it from the log. Another writer may have changed rows before
+    `changed_before`. A log loses its end only, so if both have a later row, it was the writer.
     """
-    there = next(logged, None)
-    for row in archived:
-        offset = int(row[0])
-        if there is not None and there[0] < offset:
-            return int(there[0])
-        if offset >= end:
-            return end
-        if there is None or there[0] > offset:
-            if not was_cleaned(offset):
-                return offset
-        elif there != row:
-            return offset
-        else:
-            there = next(logged, None)
-    return end if there is None else int(there[0])
+    first: int | None = None
+    for offset, row, there in _paired(archived, logged):
+        if row == there:
+            first = None
+        elif offset >= end:
+            break
+        elif there is not None or not was_cleaned(offset):
+            first = offset if first is None else first
+            if offset >= changed_before:
+                break
+    return end if first is None else first
+
+
+def _paired(
+    archived: Iterable[Row], logged: Iterable[Row]
+) -> Iterator[tuple[int, Row | None, Row | None]]:
+    """Yield each offset with the row of the table and that of the log. One may be None."""
+    tables = (zip(rows, repeat(number)) for number, rows in enumerate((archived, logged)))
+    rows_by_offset = groupby(merge(*tables, key=_offset), key=_offset)
+    for offset, pairs in rows_by_offset:
+        found = {number: row for row, number in pairs}
+        yield offset, found.get(0), found.get(1)
+
+
+def _offset(numbered: tuple[Row, int]) -> int:
+    return int(numbered[0][0])
 
 
 def _tables(reading: RangeReading) -> Iterator[pa.Table]:

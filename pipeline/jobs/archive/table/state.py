@@ -71,7 +71,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
     are covered, too. With `dropped_values`, a null in the column `value` may have been a value in
-    the topic.
+    the topic. Rows before `changed_before` may have been changed by another writer, which the user
+    has accepted.
     """
 
     of: PartitionKey
@@ -80,6 +81,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     skipped: tuple[Span, ...] = ()
     lost: tuple[Span, ...] = ()
     dropped_values: bool = False
+    changed_before: int = 0
 
     @property
     def start(self) -> int:
@@ -130,7 +132,12 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             for spans in (self.covered, self.skipped, self.lost)
         )
         return msgspec.structs.replace(
-            self, covered=covered, skipped=skipped, lost=lost, marks=tuple(marks)
+            self,
+            covered=covered,
+            skipped=skipped,
+            lost=lost,
+            marks=tuple(marks),
+            changed_before=min(self.changed_before, offset),
         )
 
     def missing(self, wanted: Span) -> list[Span]:
@@ -195,7 +202,13 @@ class ArchiveState:
 
     def with_accepted(self, changes: Iterable[str]) -> "ArchiveState":
         """Return the state that knows changes of other writers."""
-        return replace(self, accepted_changes=(*self.accepted_changes, *changes))
+        partitions = {
+            key: msgspec.structs.replace(each, changed_before=each.end)
+            for key, each in self.partitions.items()
+        }
+        return replace(
+            self, partitions=partitions, accepted_changes=(*self.accepted_changes, *changes)
+        )
 
     def newest(self, topic: str) -> Sequence[PartitionState]:
         """Return the partitions of a topic's newest id. Raises JobError if there is none."""
