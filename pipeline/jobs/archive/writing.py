@@ -169,18 +169,18 @@ class RangeReading:
                 if failure is None:
                     yield from self._read(start, self._end, is_exact=is_exact)
                     return
-                start = yield from self._skip_unreadable(start, failure)
+                start = yield from self._read_each_batch(start, failure)
                 failure = None
             except DataLostError as error:
                 start, failure = self._skip_lost(error), None
             except CorruptRecordError as error:
-                if failure is not None or not self._work.skip_unreadable:
+                if failure is not None:
                     raise
                 start = max(start, self._next_offset)
                 failure = error if is_exact else None
                 is_exact = True  # a batch that was skipped is not to be read again
 
-    def _skip_unreadable(
+    def _read_each_batch(
         self, start: int, failure: CorruptRecordError
     ) -> Generator[pa.RecordBatch, None, int]:
         """Read batch by batch, skip the first that cannot be read, and return the offset after it.
@@ -214,6 +214,9 @@ class RangeReading:
         return max(at, segment_end)  # the failure is in a later segment
 
     def _skip(self, start: int, end: int, error: CorruptRecordError) -> int:
+        """Leave out what cannot be read, and return the offset after it. Raises the error."""
+        if not self._work.skip_unreadable:
+            raise error
         self.skipped.append((Span(start, end), str(error)))
         self._next_offset = end
         return end

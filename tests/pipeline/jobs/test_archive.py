@@ -547,6 +547,32 @@ def test_what_cannot_be_read_is_skipped_on_demand_and_named(
     assert [each.split(" are")[0] for each in notes] == [f"orders-0: {each}" for each in named]
 
 
+def batches_of_three(root: Path) -> tuple[list[tuple[Any, ...]], Path, int]:
+    """The records of a log of one segment, its file, and where the batch at offset 6 begins."""
+    box = box_at(root / "log", segment_bytes=1 << 20)
+    log = box.open()
+    for _ in range(6):
+        put(log, b"a", b"b", b"c")
+    log.close(NOW_MS)
+    reader = LogReader(box.directory)
+    (segment,) = reader.segments()
+    position, _ = list(reader.headers(segment))[2]
+    return logged(box.directory), segment.path, position
+
+
+def test_batches_before_a_damaged_one_do_not_wait(tmp_path: Path) -> None:
+    records, path, position = batches_of_three(tmp_path)
+    damage(path, position + 70)
+    settings = settings_for(tmp_path)
+    for _ in range(2):
+        (problem,) = archive_here(settings, QUICK).problems
+        assert "the batch at offset 6: stored CRC" in problem
+        assert archived(settings) == records[:6]
+    damage(path, position + 70)
+    assert archive_here(settings, QUICK).problems == []
+    assert archived(settings) == records
+
+
 # -- compaction of small files ---------------------------------------------------------------------
 
 
