@@ -573,6 +573,21 @@ def test_batches_before_a_damaged_one_do_not_wait(tmp_path: Path) -> None:
     assert archived(settings) == records
 
 
+@pytest.mark.parametrize("last_offset_delta", [0, (1 << 31) - 1])
+def test_a_batch_that_is_skipped_ends_where_the_next_begins_whatever_its_header_says(
+    tmp_path: Path, last_offset_delta: int
+) -> None:
+    records, path, position = batches_of_three(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[position + 23 : position + 27] = last_offset_delta.to_bytes(4, "big")
+    path.write_bytes(data)
+    settings = settings_for(tmp_path, skip_unreadable=True)
+    summary = archive_here(settings, QUICK)
+    assert summary.problems == []
+    assert [each.split(": ")[1] for each in summary.skipped] == ["offsets 6 to 8"]
+    assert archived(settings) == records[:6] + records[9:]
+
+
 # -- compaction of small files ---------------------------------------------------------------------
 
 
