@@ -254,6 +254,15 @@ class ArchiveRun:
         written, self._written = self._written, []
         for each in written:
             self.summary.add_written(each)
+        try:
+            self._append(written)
+        except OvertakenError:
+            for each in written:  # another process may have found the others lost since
+                with suppress(OvertakenError):
+                    self._append([each])
+            raise
+
+    def _append(self, written: Sequence[WrittenRange]) -> None:
         ranges = [each.archived for each in written if each.archived.end > each.archived.start]
         if ranges:
             files = [file for each in written for file in each.files]

@@ -306,6 +306,27 @@ def test_what_one_run_has_read_is_not_lost_because_another_finds_it_deleted(
     assert (state.covered, state.lost) == ((Span(0, active),), ())
 
 
+def test_a_run_that_is_overtaken_in_one_range_archives_the_others(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path, until_end=False, max_split_bytes=1)
+    archive_here(settings, QUICK)
+    write_more(log, 30)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    expected = [row for row in logged(box.directory) if row[2] < active]
+
+    def half_deleted() -> None:
+        log.delete_first_segments(len(box.names(".log")) - 2, NOW_MS)
+        (lost,) = archive_here(settings, QUICK).lost
+        assert lost.endswith(f"to {log.log_start_offset - 1}")
+        assert log.log_start_offset < active
+
+    with pytest.raises(OvertakenError):
+        run_archive(AfterReading(half_deleted), settings, files=QUICK)
+    assert archived(settings) == expected
+    (state,) = state_of(settings).partitions.values()
+    assert (state.covered, state.lost) == ((Span(0, active),), ())
+
+
 def test_what_another_run_has_archived_is_not_lost() -> None:
     key = PartitionKey(topic="orders", topic_id="", partition=0)
     state = PartitionState(of=key).with_range(ArchivedRange(key, 0, 10))
