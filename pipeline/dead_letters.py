@@ -14,16 +14,19 @@ for each of the two branches, and stores offsets for each. So a checkpoint of a 
 letters is not one of the query with them; Spark refuses it.
 
 JSON is parsed as {"r": [ … ]}. Alone, from_json would ignore what follows the first value, and
-decode empty text to null. Here, the text must be exactly one value, and not null. A row is bad if a
+decode empty text to null. Here, the text must be exactly one value, and not null. A text may end
+this list and begin another field, so it is also parsed as the second of three elements of a list.
+The others are a text that nobody can guess, so the list is whole if it has them. A row is bad if a
 field has another type or is too large for it. A field that is not in the schema is ignored. A
 missing field is null, and the row is bad if the schema says NOT NULL.
 """
 
+import secrets
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
@@ -127,6 +130,7 @@ def decode_json(
     values = sf.col(_PARSED)["r"]
     value = sf.get(values, sf.lit(0))
     fits = sf.col(_PARSED)[_CORRUPT].isNull() & (sf.size(values) == 1) & value.isNotNull()
+    fits &= _is_one_value(text, options or {})
     error = (
         sf.when(sf.col(column).isNull(), None)
         .when(~sf.is_valid_utf8(text), "not UTF-8")
@@ -140,6 +144,15 @@ def decode_json(
     # What from_json returns of a value that does not match is only a part of it.
     whole = sf.when(sf.col(_FOUND).isNull(), sf.col(into))
     return _with_error(decoded.withColumn(into, whole), column)
+
+
+def _is_one_value(text: Column, options: Mapping[str, str]) -> Column:
+    """Whether a text is one value of JSON; null if it is not."""
+    edge = secrets.token_hex(8)
+    json = sf.concat(sf.lit(f'["{edge}",'), text, sf.lit(f',"{edge}"]'))
+    elements = sf.from_json(json, ArrayType(StringType()), {**options, "mode": "PERMISSIVE"})
+    has_edges = (elements[0] == edge) & (elements[2] == edge)
+    return sf.when(sf.size(elements) == 3, has_edges)
 
 
 def decode_registry(

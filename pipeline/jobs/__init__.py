@@ -17,3 +17,7 @@ class JobError(Exception):
 
 class OvertakenError(JobError):
     """Another process did the same work at the same time. What it did is complete."""
+
+
+class CatalogError(JobError):
+    """The catalog that lists an archive's files, too, cannot be read or changed now."""

@@ -4,6 +4,7 @@ An index is only a hint: it may belong to the segment before it was cleaned, or 
 An entry is used only if a batch at its position ends at its offset.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,12 @@ import numpy as np
 
 from odradek.pipeline.decoding.varints import Ints
 from odradek.protocol.any_batch import read_any_header
-from odradek.protocol.batch_header import HEADER_BYTES, CorruptRecordError
+from odradek.protocol.batch_header import (
+    HEADER_BYTES,
+    MAGIC_V2,
+    BatchHeader,
+    CorruptRecordError,
+)
 from odradek.storage.filenames import FileKind
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log_reader import OpenSegment
@@ -88,16 +94,46 @@ def position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int
 def exact_position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int]:
     """Return the positions of the batches with the offsets [start, end), and of no others.
 
-    No batch after them is looked at. Raises CorruptRecordError.
+    Of the batch after them only the header is read. Raises CorruptRecordError.
     """
     first = None
     last = position_before(segment, start)
-    for position, header in segment.headers(last):
-        if header.last_offset >= start:
+    for position, header, ends_before in headers_with_ends(segment, last):
+        is_before = ends_before is not None and ends_before <= start
+        if header.last_offset >= start and not is_before:
             first, last = first if first is not None else position, position + header.size_bytes
-            if header.last_offset >= end - 1:
+            if header.last_offset >= end - 1 and (ends_before is None or ends_before >= end):
                 break
     return (segment.size_bytes, segment.size_bytes) if first is None else (first, last)
+
+
+def headers_with_ends(
+    segment: OpenSegment, position: int
+) -> Iterator[tuple[int, BatchHeader, int | None]]:
+    """Yield position and header of each batch, and the offset before which it ends.
+
+    That is where the next batch begins: the last offset in its own header may be damaged. None: no
+    batch follows, or none that can be read. Raises CorruptRecordError.
+    """
+    before: tuple[int, BatchHeader] | None = None
+    try:
+        for at, header in segment.headers(position):
+            if before is not None:
+                yield *before, _end_of(before[1], header)
+            before = at, header
+    except CorruptRecordError:
+        if before is not None:
+            yield *before, None
+        raise
+    if before is not None:
+        yield *before, None
+
+
+def _end_of(header: BatchHeader, following: BatchHeader) -> int | None:
+    if header.magic != MAGIC_V2:  # its offset is that of its last record
+        return header.next_offset
+    rises = following.magic == MAGIC_V2 and following.base_offset > header.base_offset
+    return following.base_offset if rises else None
 
 
 def _position_before(segment: OpenSegment, entries: IndexEntries, offset: int) -> int:

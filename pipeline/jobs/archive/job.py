@@ -6,14 +6,14 @@ since the last commit is lost.
 
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs import CatalogError, JobError, OvertakenError
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice, TopicSchemas
 from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
@@ -130,6 +130,7 @@ class ArchiveRun:
     ) -> None:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
         self._schemas = settings.schemas()  # an invalid one is refused before anything is done
+        self._prepared: set[str] = set()  # topics whose columns the table has
         self._files = files or Files()
         self._iceberg = _iceberg_copy(settings, self._files)
         create_table(settings.archive)
@@ -139,7 +140,9 @@ class ArchiveRun:
         if self._schemas.given is not None:
             self._table.add_columns(self._schemas.given.schema)
         if self._iceberg is not None:
-            self._iceberg.follow(self._table)  # the last run may have been killed before it
+            # The last run may have been killed before it. This one tries again when it has read.
+            with suppress(CatalogError):
+                self._iceberg.follow(self._table)
         self._runner = runner
         self._settings = settings
         self._progress = progress
@@ -157,6 +160,7 @@ class ArchiveRun:
         self.summary = ArchiveSummary()
         self._table.refresh()
         self._schemas = self._settings.schemas()  # a registry may have newer ones
+        self._prepared.clear()
         self.read()
         return self.summary
 
@@ -229,10 +233,12 @@ class ArchiveRun:
 
     def _prepare_columns(self, topic: str) -> None:
         """Have columns for the fields of the topic's values. Raises JobError."""
-        is_new = topic not in self._schemas.known
+        if topic in self._prepared:
+            return
         schema = self._schemas.of(topic)
-        if schema is not None and is_new:
+        if schema is not None:
             self._table.add_columns(schema.schema)
+        self._prepared.add(topic)
 
     def _repaired(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:
         repair = Repair(self._table, replace(planner, state=self._table.state), self._work())
@@ -248,6 +254,15 @@ class ArchiveRun:
         written, self._written = self._written, []
         for each in written:
             self.summary.add_written(each)
+        try:
+            self._append(written)
+        except OvertakenError:
+            for each in written:  # another process may have found the others lost since
+                with suppress(OvertakenError):
+                    self._append([each])
+            raise
+
+    def _append(self, written: Sequence[WrittenRange]) -> None:
         ranges = [each.archived for each in written if each.archived.end > each.archived.start]
         if ranges:
             files = [file for each in written for file in each.files]

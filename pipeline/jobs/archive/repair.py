@@ -1,13 +1,15 @@
 """Repairs the archive of a partition whose log has lost archived records (see batch_marks.py).
 
-The records of the table and of the log are compared, from the newest batch that both have. Those
-from the first difference on are deleted from the table. The records that now have these offsets
-replace them, in the same commit.
+The records of the table and of the log are compared, from the newest batch that both have, as far
+as they were archived. Those from the first difference on are deleted from the table. The records
+that now have these offsets replace them, in the same commit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import merge
+from itertools import groupby, repeat
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from odradek.pipeline.jobs.archive.table.state import (
     BatchMark,
     PartitionState,
 )
+from odradek.pipeline.jobs.offset_spans import Span, overlap
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.range_reader import OffsetRange
 from odradek.storage.topic_partition import TopicPartition
@@ -73,14 +76,27 @@ class Repair:
     ) -> int:
         """Return the first offset from which on the table and the log differ."""
         if archived.dropped_values:  # there is nothing to compare
+            if common < archived.changed_before:
+                raise JobError(
+                    "the log has lost archived records, and which cannot be found out: another "
+                    "writer has changed the table, and values were not archived. Archive to "
+                    "another place"
+                )
             return common
-        ranges = self._ranges(partition, archived.before(common, marks), archived.end)
+        missing = self._ranges(partition, archived.before(common, marks), archived.end)
+        ranges = [  # not what was never archived
+            replace(each, start=span.start, end=span.end)
+            for each in missing
+            for span in overlap([Span(each.start, each.end)], archived.covered)
+        ]
         end = max((each.end for each in ranges), default=common)
         plain = replace(self.work, value_schemas={})
         logged = (table for each in ranges for table in _tables(plain.reading(each)))
         there = self.table.rows(PartitionRows(archived, common), _COMPARED)
         was_cleaned = partial(is_cleaned, self.planner.directories, partition)
-        return first_difference(_rows(there), _rows(logged), end, was_cleaned)
+        return first_difference(
+            _rows(there), _rows(logged), end, was_cleaned, archived.changed_before
+        )
 
     def _replace(
         self, partition: TopicPartition, archived: PartitionState, left: PartitionState, first: int
@@ -91,7 +107,9 @@ class Repair:
         ranges: list[ArchivedRange] = []
         parts: list[pa.Table] = []
         for wanted in self._ranges(partition, left, archived.end):
-            reading = self.work.reading(wanted)
+            if wanted.end <= first:  # it was never archived: the next plan has it
+                continue
+            reading = self.work.reading(replace(wanted, start=max(wanted.start, first)))
             parts += _tables(reading)
             ranges.append(reading.archived())
         records = pa.concat_tables(parts, promote_options="default") if parts else None
@@ -127,28 +145,44 @@ class Repair:
 
 
 def first_difference(
-    archived: Iterable[Row], logged: Iterator[Row], end: int, was_cleaned: Callable[[int], bool]
+    archived: Iterable[Row],
+    logged: Iterable[Row],
+    end: int,
+    was_cleaned: Callable[[int], bool],
+    changed_before: int = 0,
 ) -> int:
     """Return the first offset from which on the rows differ, or `end`, where the log ends.
 
     Rows begin with their offset and are sorted. A row that only the table has is no difference if
-    the log cleaner has removed it from the log.
+    the log cleaner has removed it from the log. Another writer may have changed rows before
+    `changed_before`. A log loses its end only, so if both have a later row, it was the writer.
     """
-    there = next(logged, None)
-    for row in archived:
-        offset = int(row[0])
-        if there is not None and there[0] < offset:
-            return int(there[0])
-        if offset >= end:
-            return end
-        if there is None or there[0] > offset:
-            if not was_cleaned(offset):
-                return offset
-        elif there != row:
-            return offset
-        else:
-            there = next(logged, None)
-    return end if there is None else int(there[0])
+    first: int | None = None
+    for offset, row, there in _paired(archived, logged):
+        if row == there:
+            first = None
+        elif offset >= end:
+            break
+        elif there is not None or not was_cleaned(offset):
+            first = offset if first is None else first
+            if offset >= changed_before:
+                break
+    return end if first is None else first
+
+
+def _paired(
+    archived: Iterable[Row], logged: Iterable[Row]
+) -> Iterator[tuple[int, Row | None, Row | None]]:
+    """Yield each offset with the row of the table and that of the log. One may be None."""
+    tables = (zip(rows, repeat(number)) for number, rows in enumerate((archived, logged)))
+    rows_by_offset = groupby(merge(*tables, key=_offset), key=_offset)
+    for offset, pairs in rows_by_offset:
+        found = {number: row for row, number in pairs}
+        yield offset, found.get(0), found.get(1)
+
+
+def _offset(numbered: tuple[Row, int]) -> int:
+    return int(numbered[0][0])
 
 
 def _tables(reading: RangeReading) -> Iterator[pa.Table]:

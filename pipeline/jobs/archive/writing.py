@@ -23,7 +23,7 @@ from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
 from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
 from odradek.pipeline.jobs.archive.table.state import ArchivedRange
 from odradek.pipeline.jobs.offset_spans import Span
-from odradek.pipeline.reading.index_lookup import position_before
+from odradek.pipeline.reading.index_lookup import headers_with_ends, position_before
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange, RangeReader
 from odradek.protocol.batch_header import CorruptRecordError
@@ -169,41 +169,45 @@ class RangeReading:
                 if failure is None:
                     yield from self._read(start, self._end, is_exact=is_exact)
                     return
-                start = yield from self._skip_unreadable(start, failure)
+                start = yield from self._read_each_batch(start, failure)
                 failure = None
             except DataLostError as error:
                 start, failure = self._skip_lost(error), None
             except CorruptRecordError as error:
-                if failure is not None or not self._work.skip_unreadable:
+                if failure is not None:
                     raise
                 start = max(start, self._next_offset)
                 failure = error if is_exact else None
                 is_exact = True  # a batch that was skipped is not to be read again
 
-    def _skip_unreadable(
+    def _read_each_batch(
         self, start: int, failure: CorruptRecordError
     ) -> Generator[pa.RecordBatch, None, int]:
         """Read batch by batch, skip the first that cannot be read, and return the offset after it.
 
-        If a header cannot be read, where the next batch begins is not known, and the rest of the
-        segment is skipped. Raises DataLostError, CorruptRecordError, OSError.
+        Where it ends is not known from its own header, which may be damaged: it ends where the next
+        batch begins. If that header cannot be read either, the rest of the segment is skipped.
+        Raises DataLostError, CorruptRecordError, OSError.
         """
         reader = self._directories.reader(self._wanted.partition)
         segments = reader.segments()
         number = bisect_right(segments, start, key=lambda segment: segment.base_offset)
         opened = reader.open(segments[max(number - 1, 0)])
-        following = segments[number].base_offset if number < len(segments) else self._end
-        segment_end = min(following, self._end)
+        segment_end = self._end
+        if number < len(segments):
+            segment_end = min(segments[number].base_offset, self._end)
         at = start
         try:
-            for _, header in opened.headers(position_before(opened, start)):
-                end = min(header.next_offset, self._end)
+            begin = position_before(opened, start)
+            for _, header, ends_before in headers_with_ends(opened, begin):
+                limit = segment_end if ends_before is None else min(ends_before, segment_end)
+                end = min(header.next_offset, limit)
                 if end <= at:
                     continue
                 try:
                     yield from self._read(at, end, is_exact=True)
                 except CorruptRecordError as error:
-                    return self._skip(max(at, self._next_offset), end, error)
+                    return self._skip(max(at, self._next_offset), limit, error)
                 at = end
                 if at == self._end:
                     return at
@@ -214,6 +218,9 @@ class RangeReading:
         return max(at, segment_end)  # the failure is in a later segment
 
     def _skip(self, start: int, end: int, error: CorruptRecordError) -> int:
+        """Leave out what cannot be read, and return the offset after it. Raises the error."""
+        if not self._work.skip_unreadable:
+            raise error
         self.skipped.append((Span(start, end), str(error)))
         self._next_offset = end
         return end

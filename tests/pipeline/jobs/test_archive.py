@@ -11,11 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, OvertakenError
 from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
-from odradek.pipeline.jobs.archive.table.state import ArchiveState
+from odradek.pipeline.jobs.archive.table.state import (
+    ArchivedRange,
+    ArchiveState,
+    PartitionKey,
+    PartitionState,
+)
 from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.replay import sending
 from odradek.pipeline.jobs.replay.archived import read_archive
@@ -268,6 +273,74 @@ def test_records_deleted_during_a_run_are_reported_once(tmp_path: Path) -> None:
     assert (again.lost, again.total().records) == ([], 0)
 
 
+class AfterReading(InThisProcess):
+    """Something happens when all tasks of a run have ended, before the first commit."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self._happens = happens
+
+    def run(self, *arguments: Any) -> Any:
+        results = list(super().run(*arguments))
+        self._happens()
+        yield from results
+
+
+def test_what_one_run_has_read_is_not_lost_because_another_finds_it_deleted(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path, until_end=False)
+    archive_here(settings, QUICK)
+    write_more(log, 60)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    expected = [row for row in logged(box.directory) if row[2] < active]
+
+    def deleted() -> None:
+        log.delete_first_segments(len(box.names(".log")) - 1, NOW_MS)
+        assert len(archive_here(settings, QUICK).lost) == 1
+
+    run_archive(AfterReading(deleted), settings, files=QUICK)
+    assert archived(settings) == expected
+    (state,) = state_of(settings).partitions.values()
+    assert (state.covered, state.lost) == ((Span(0, active),), ())
+
+
+def test_a_run_that_is_overtaken_in_one_range_archives_the_others(tmp_path: Path) -> None:
+    box, log = written(tmp_path, batches=20)
+    settings = settings_for(tmp_path, until_end=False, max_split_bytes=1)
+    archive_here(settings, QUICK)
+    write_more(log, 30)
+    active = int(box.names(".log")[-1].removesuffix(".log"))
+    expected = [row for row in logged(box.directory) if row[2] < active]
+
+    def half_deleted() -> None:
+        log.delete_first_segments(len(box.names(".log")) - 2, NOW_MS)
+        (lost,) = archive_here(settings, QUICK).lost
+        assert lost.endswith(f"to {log.log_start_offset - 1}")
+        assert log.log_start_offset < active
+
+    with pytest.raises(OvertakenError):
+        run_archive(AfterReading(half_deleted), settings, files=QUICK)
+    assert archived(settings) == expected
+    (state,) = state_of(settings).partitions.values()
+    assert (state.covered, state.lost) == ((Span(0, active),), ())
+
+
+def test_what_another_run_has_archived_is_not_lost() -> None:
+    key = PartitionKey(topic="orders", topic_id="", partition=0)
+    state = PartitionState(of=key).with_range(ArchivedRange(key, 0, 10))
+    lost = ArchivedRange(key, 5, 20, lost=(Span(5, 20),))
+    state = state.with_range(lost)
+    assert (state.covered, state.lost) == ((Span(0, 20),), (Span(10, 20),))
+    with pytest.raises(OvertakenError):
+        state.with_range(ArchivedRange(key, 9, 12))
+    state = state.with_range(ArchivedRange(key, 10, 15))
+    assert state.lost == (Span(15, 20),)
+    with pytest.raises(OvertakenError):
+        state.with_range(ArchivedRange(key, 14, 20))
+
+
 def test_records_deleted_between_runs_are_reported_once(tmp_path: Path) -> None:
     box, log = written(tmp_path, batches=20)
     settings = settings_for(tmp_path)
@@ -317,6 +390,24 @@ def test_a_recreated_topic_is_archived_from_its_start(tmp_path: Path) -> None:
     write_more(log, 60)
     archive_here(settings, QUICK)
     assert sorted(archived(settings), key=repr) == sorted(first + logged(box.directory), key=repr)
+
+
+def test_a_topic_that_is_recreated_with_fewer_partitions_is_replayed_with_as_many(
+    tmp_path: Path,
+) -> None:
+    box, log = written(tmp_path, batches=5)
+    log.assign_topic_id(b"a" * 16)
+    log.close(NOW_MS)
+    shutil.copytree(box.directory, box.directory.with_name("orders-1"))
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    shutil.rmtree(tmp_path / "log")
+    log = box.open()
+    log.assign_topic_id(b"b" * 16)
+    write_more(log, 5)
+    archive_here(settings, QUICK)
+    replayed = ReplaySettings(archive=settings.archive, client={}, job_id="1", topics=TopicChoice())
+    assert plan_replay(replayed).partitions == {"orders": 1}
 
 
 @pytest.mark.parametrize("damaged", [b"version: 0\ntopic_id: ?\n", None])
@@ -475,6 +566,47 @@ def test_what_cannot_be_read_is_skipped_on_demand_and_named(
     assert (again.skipped, again.total().records) == ([], 0)
     notes = read_archive(settings.archive, TopicChoice(), Selection(), QUICK).notes
     assert [each.split(" are")[0] for each in notes] == [f"orders-0: {each}" for each in named]
+
+
+def batches_of_three(root: Path) -> tuple[list[tuple[Any, ...]], Path, int]:
+    """The records of a log of one segment, its file, and where the batch at offset 6 begins."""
+    box = box_at(root / "log", segment_bytes=1 << 20)
+    log = box.open()
+    for _ in range(6):
+        put(log, b"a", b"b", b"c")
+    log.close(NOW_MS)
+    reader = LogReader(box.directory)
+    (segment,) = reader.segments()
+    position, _ = list(reader.headers(segment))[2]
+    return logged(box.directory), segment.path, position
+
+
+def test_batches_before_a_damaged_one_do_not_wait(tmp_path: Path) -> None:
+    records, path, position = batches_of_three(tmp_path)
+    damage(path, position + 70)
+    settings = settings_for(tmp_path)
+    for _ in range(2):
+        (problem,) = archive_here(settings, QUICK).problems
+        assert "the batch at offset 6: stored CRC" in problem
+        assert archived(settings) == records[:6]
+    damage(path, position + 70)
+    assert archive_here(settings, QUICK).problems == []
+    assert archived(settings) == records
+
+
+@pytest.mark.parametrize("last_offset_delta", [0, (1 << 31) - 1])
+def test_a_batch_that_is_skipped_ends_where_the_next_begins_whatever_its_header_says(
+    tmp_path: Path, last_offset_delta: int
+) -> None:
+    records, path, position = batches_of_three(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[position + 23 : position + 27] = last_offset_delta.to_bytes(4, "big")
+    path.write_bytes(data)
+    settings = settings_for(tmp_path, skip_unreadable=True)
+    summary = archive_here(settings, QUICK)
+    assert summary.problems == []
+    assert [each.split(": ")[1] for each in summary.skipped] == ["offsets 6 to 8"]
+    assert archived(settings) == records[:6] + records[9:]
 
 
 # -- compaction of small files ---------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Logs that have lost archived records, as a power cut does it, and the repair of their archive."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,55 @@ def test_a_log_that_was_archived_up_to_a_damaged_batch_may_lose_records(tmp_path
     assert archived(settings) == log.records
 
 
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_what_was_never_archived_is_not_part_of_a_repair(tmp_path: Path, is_readable: bool) -> None:
+    log = Log(tmp_path, segment_bytes=500)
+    log.put(b"kept", 30)
+    gap = range(log.log.segments[1].base_offset, log.log.segments[2].base_offset)
+    path = log.box.path(gap.start, ".log")
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b"kept", b"Kept"))
+    settings = settings_for(tmp_path, max_split_bytes=500)
+    archive_here(settings, QUICK)
+    log.lose_from(28)
+    log.put(b"new", 5)
+    if is_readable:
+        path.write_bytes(sound)
+    assert "from offset 28 on" in archive_here(settings, QUICK).repaired[0]
+    path.write_bytes(sound)
+    there = [row for row in log.records if is_readable or row[2] not in gap]
+    assert archived(settings) == there
+    archive_here(settings, QUICK)
+    assert archived(settings) == log.records
+
+
+def test_a_repair_does_not_bring_back_what_another_writer_has_removed(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.put(b"kept", 10)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    DeltaTable(settings.archive.uri).delete('"offset" = 2')
+    archive_here(replace(settings, accept_changes=True), QUICK)
+    log.lose_from(8)
+    log.put(b"new", 4)
+    assert "from offset 8 on" in archive_here(settings, QUICK).repaired[0]
+    assert archived(settings) == [row for row in log.records if row[2] != 2]
+
+
+def test_which_records_a_log_has_lost_is_not_guessed_without_their_values(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.put(b"1", 10)
+    values = pa.struct([pa.field("id", pa.int64())])
+    settings = settings_for(tmp_path, values=values, keep_value=False)
+    archive_here(settings, QUICK)
+    DeltaTable(settings.archive.uri).delete('"offset" = 2')
+    archive_here(replace(settings, accept_changes=True), QUICK)
+    log.lose_from(8)
+    (problem,) = archive_here(settings, QUICK).problems
+    assert "another writer has changed the table, and values were not archived" in problem
+    assert seen(settings.archive).num_rows == 9
+
+
 def test_a_batch_that_differs_only_in_its_header_costs_nothing(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.put(b"kept", 10)
@@ -318,3 +368,19 @@ def test_the_first_difference_is_found(
 ) -> None:
     found = first_difference(iter(archived), iter(logged), end, lambda each: each in cleaned)
     assert found == first
+
+
+@pytest.mark.parametrize(
+    ("archived", "logged", "first"),
+    [
+        ([(0, "a"), (2, "c"), (3, "d")], [(0, "a"), (1, "b"), (2, "c"), (3, "x")], 3),
+        ([(0, "a"), (1, "x"), (2, "c")], [(0, "a"), (1, "b"), (2, "c")], 4),
+        ([(0, "a"), (1, "b"), (2, "c")], [(0, "a"), (2, "c")], 4),
+        ([(0, "a"), (2, "c")], [(0, "a"), (1, "b"), (2, "x")], 1),
+        ([(0, "a"), (1, "x"), (3, "d")], [(0, "a"), (1, "b"), (3, "x")], 1),
+    ],
+)
+def test_another_writer_has_changed_what_differs_before_a_row_that_both_have(
+    archived: list[Any], logged: list[Any], first: int
+) -> None:
+    assert first_difference(archived, logged, 4, lambda _: False, changed_before=3) == first

@@ -207,11 +207,14 @@ def test_a_catalog_that_fails_is_a_problem_of_a_run_that_has_archived(
         raise CommitFailedException("another process was first")
 
     monkeypatch.setattr(SqlCatalog, "commit_table", failing)
-    (problem,) = archive_here(settings_for(tmp_path), QUICK).problems
-    assert "catalog.db: another process was first" in problem
-    assert "\n" not in problem
+    for _ in range(2):  # the second run begins with a catalog that is of an earlier version
+        (problem,) = archive_here(settings_for(tmp_path), QUICK).problems
+        assert "catalog.db: another process was first" in problem
+        assert "\n" not in problem
+        write_more(log, 20)
     monkeypatch.undo()
-    assert rows_of(seen(at(tmp_path / "archive"))) == logged(box.directory) != read(tmp_path)
+    archived = rows_of(seen(at(tmp_path / "archive")))
+    assert archived == logged(box.directory)[: len(archived)] != read(tmp_path)
     archive_here(settings_for(tmp_path), QUICK)
     assert all_are_the_same(tmp_path, box)
 

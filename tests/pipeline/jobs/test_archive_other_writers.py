@@ -164,6 +164,14 @@ def test_changes_that_the_log_no_longer_names_are_refused_until_they_are_accepte
     rig.check()
 
 
+def test_the_entry_of_its_own_newest_commit_is_not_needed(rig: Rig) -> None:
+    rig.table.alter.add_columns([Field("note", "string")])
+    rig.table.create_checkpoint()
+    (entry,) = Path(rig.settings.archive.uri, "_delta_log").glob("*3.json")
+    entry.unlink()  # as a clean-up of the table's log does it
+    rig.check()
+
+
 def test_a_table_that_another_writer_has_made_of_an_archive_is_refused(
     rig: Rig, tmp_path: Path
 ) -> None:

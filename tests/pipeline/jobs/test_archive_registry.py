@@ -1,5 +1,6 @@
 """Archives of values that were written with a schema registry: their fields are columns."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from odradek.pipeline.jobs.archive.splitting.topic_schemas import RegistryChoice
 from odradek.storage.log import PartitionLog
 from tests.support.archives import archive_here, at, seen
 from tests.support.crashing_files import QuickFiles
-from tests.support.log_box import LogBox, put
+from tests.support.log_box import NOW_MS, LogBox, put
 from tests.support.schema_registry import SchemaRegistry, avro, framed, record, schema_registry
 
 QUICK = QuickFiles()
@@ -105,11 +106,18 @@ def test_a_field_of_another_type_is_a_problem_of_its_topic(
     log, other = topic_at(tmp_path), topic_at(tmp_path, "payments")
     settings = settings_for(tmp_path, registry)
     number = registry.register("orders-value", FIRST)
-    registry.register("payments-value", record({"name": "id", "type": "string"}))
+    text = record({"name": "id", "type": "string"})
+    other_number = registry.register("payments-value", text)
     put(log, framed(number, avro(FIRST, {"id": 1, "city": None})))
-    put(other, b"undecided")
-    [problem] = archive_here(settings, QUICK).problems
-    assert "has a column id of type long, and the schema has id of type string" in problem
+    put(other, framed(other_number, avro(text, {"id": "x"})))
+    other.close(NOW_MS)
+    shutil.copytree(tmp_path / "log" / "payments-0", tmp_path / "log" / "payments-1")
+    problems = archive_here(settings, QUICK).problems
+    why = "has a column id of type long, and the schema has id of type string"
+    assert [(each[:10], why in each) for each in problems] == [
+        ("payments-0", True),
+        ("payments-1", True),
+    ]
     assert rows(settings, "topic", "id") == [("orders", 1)]
 
 

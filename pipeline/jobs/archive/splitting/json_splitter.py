@@ -1,11 +1,13 @@
 """Parses values that are JSON objects into columns, without a Python object for each record.
 
 Arrow's JSON reader parses all values of a batch at once. It reads a sequence of objects and does
-not know which record each is from. So each value is wrapped in an object with its number, and in a
-list: then no value can shift the others or count twice, whatever it contains. If the reader fails,
-the batch is halved repeatedly until the records that make it fail are found.
+not know which record each is from. So each value is wrapped in a list of two elements: the value,
+and an object with the value's number, by a name that nobody can guess. Then no value can end the
+list, shift the others or count twice, whatever it contains. If the reader fails, the batch is
+halved repeatedly until the records that make it fail are found.
 """
 
+import secrets
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,6 +26,7 @@ class JsonSplitter:
     def __init__(self, schema: ValueColumns) -> None:
         self._schema = schema
         self._kind = schema.kind
+        self._number = secrets.token_hex(8)
 
     def split(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
         """See ValueSplitter."""
@@ -60,24 +63,28 @@ class JsonSplitter:
 
     def _parse(self, values: pa.BinaryArray) -> pa.StructArray:
         """Return one object per value; null for null. Raises ArrowInvalid."""
-        reader_type = _reader_type(self._kind)
-        lines = _json_lines(values)
+        number = pa.field(self._number, pa.int64())
+        element = pa.struct([*_reader_type(self._kind), number])
+        lines = _json_lines(values, self._number)
         table = pj.read_json(
             pa.BufferReader(lines),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             parse_options=pj.ParseOptions(
-                explicit_schema=pa.schema(
-                    [pa.field("number", pa.int64()), pa.field("value", pa.list_(reader_type))]
-                ),
+                explicit_schema=pa.schema([pa.field("value", pa.list_(element))]),
                 unexpected_field_behavior="ignore",
             ),
         ).combine_chunks()
-        numbers = table["number"].combine_chunks()
-        objects = table["value"].combine_chunks()
-        is_single = pc.all(pc.equal(objects.value_lengths(), 1)).as_py()
-        if not is_single or not numbers.equals(pa.array(np.arange(len(values)))):
+        pairs = table["value"].combine_chunks()
+        elements = pairs.flatten()
+        expected = np.arange(len(values))
+        are_pairs = pairs.value_lengths().equals(pa.array([2] * len(values), pa.int32()))
+        numbers = pc.struct_field(elements, self._number)
+        if not are_pairs or not numbers.take(2 * expected + 1).equals(pa.array(expected)):
             raise pa.ArrowInvalid("the value is not one JSON object")
-        parsed = objects.flatten().cast(_nullable(self._kind))
+        objects = elements.take(2 * expected)
+        parsed = pa.StructArray.from_arrays(
+            objects.flatten()[:-1], fields=list(element)[:-1], mask=objects.is_null()
+        ).cast(_nullable(self._kind))
         self._check_required(parsed, values)
         return parsed
 
@@ -87,12 +94,17 @@ class JsonSplitter:
                 raise pa.ArrowInvalid(f"the field {field.name} is missing or null")
 
 
-def _json_lines(values: pa.BinaryArray) -> memoryview:
+def _json_lines(values: pa.BinaryArray, number: str) -> memoryview:
     """Return a line for each value. A line break in a value can only be white space in JSON."""
     texts = pc.fill_null(values, b"null").cast(pa.string())  # raises for invalid UTF-8
     numbers = pa.array(np.arange(len(values))).cast(pa.string())
     lines = pc.binary_join_element_wise(
-        '{"number":', numbers, ',"value":[', pc.replace_substring(texts, "\n", " "), "]}\n", ""
+        '{"value":[',
+        pc.replace_substring(texts, "\n", " "),
+        f',{{"{number}":',
+        numbers,
+        "}]}\n",
+        "",
     )
     # The buffer of a string array is the concatenated lines.
     offsets = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset :]

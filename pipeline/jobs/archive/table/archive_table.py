@@ -282,14 +282,13 @@ class ArchiveTable:
                     f"it, perhaps from an archive. Name another place"
                 )
             return []
-        after, until = max(self.state.table_version, self._examined), self.delta.version()
-        # The commit of the state made version table_version + 1.
-        if self.state.table_version >= until:
+        own, until = self.state.table_version + 1, self.delta.version()  # own: the state's commit
+        if own > until:
             raise JobError(
                 f"{self.location} has version {until}, and its state is that of a later one: its "
                 f"log is not the one that was archived to"
             )
-        return find_changes(self.files.read, _APPLICATION, after, until)
+        return find_changes(self.files.read, _APPLICATION, max(own, self._examined), until)
 
     def _refuse_changes(self) -> None:
         """Raise JobError if another writer has changed records since the state was written."""

@@ -42,7 +42,7 @@ from pyiceberg.types import PrimitiveType
 from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import CatalogError, JobError
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from odradek.storage.files import Files
 
@@ -97,7 +97,10 @@ class IcebergCopy:
         event.listen(self._catalog.engine, "commit", lambda _: self._sync())
 
     def follow(self, archive: ArchiveTable) -> None:
-        """Bring the Iceberg table to the version of the Delta table. Raises JobError."""
+        """Bring the Iceberg table to the version of the Delta table.
+
+        Raises CatalogError, JobError if the Iceberg table is not that of this archive.
+        """
         if archive.delta.version() == self._followed:
             return
         self._attempt(lambda: self._commit(archive))
@@ -239,9 +242,9 @@ class IcebergCopy:
         self._files.sync(new)
         self._synced |= new
 
-    def _failure(self, error: Exception) -> JobError:
+    def _failure(self, error: Exception) -> CatalogError:
         reason = str(getattr(error, "orig", None) or error or type(error).__name__)
-        return JobError(
+        return CatalogError(
             f"the Iceberg catalog {self._path}: {' '.join(reason.split())}. If it is damaged, "
             f"delete it and {self._path.name}-metadata: the next run makes both again"
         )

@@ -71,7 +71,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
     are covered, too. With `dropped_values`, a null in the column `value` may have been a value in
-    the topic.
+    the topic. Rows before `changed_before` may have been changed by another writer, which the user
+    has accepted.
     """
 
     of: PartitionKey
@@ -80,6 +81,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     skipped: tuple[Span, ...] = ()
     lost: tuple[Span, ...] = ()
     dropped_values: bool = False
+    changed_before: int = 0
 
     @property
     def start(self) -> int:
@@ -92,9 +94,14 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return self.covered[-1].end if self.covered else 0
 
     def with_range(self, archived: ArchivedRange) -> Self:
-        """Return the state with one more range. Raises OvertakenError."""
+        """Return the state with one more range. Raises OvertakenError.
+
+        Offsets that one process has found lost may have been read by another before.
+        """
         span = Span(archived.start, archived.end)
-        if overlap([span], self.covered):
+        read_before = [part for each in self.covered for part in without(each, self.lost)]
+        read_now = without(span, archived.lost)
+        if overlap(read_now, read_before):
             raise OvertakenError(
                 f"another process is archiving to the same table: it has archived "
                 f"{self.of.without_id}, offsets {span.start} to {span.end - 1}, at the same time. "
@@ -110,7 +117,11 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             covered=covered,
             marks=tuple(newest),
             skipped=tuple(merge_spans([*self.skipped, *archived.skipped])),
-            lost=tuple(merge_spans([*self.lost, *archived.lost])),
+            lost=tuple(
+                part
+                for each in merge_spans([*self.lost, *archived.lost])
+                for part in without(each, [*read_before, *read_now])
+            ),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
 
@@ -121,7 +132,12 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             for spans in (self.covered, self.skipped, self.lost)
         )
         return msgspec.structs.replace(
-            self, covered=covered, skipped=skipped, lost=lost, marks=tuple(marks)
+            self,
+            covered=covered,
+            skipped=skipped,
+            lost=lost,
+            marks=tuple(marks),
+            changed_before=min(self.changed_before, offset),
         )
 
     def missing(self, wanted: Span) -> list[Span]:
@@ -161,14 +177,23 @@ class ArchiveState:
     def with_ranges(
         self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
     ) -> "ArchiveState":
-        """Return the state after these ranges. Raises OvertakenError."""
+        """Return the state after these ranges. Raises OvertakenError.
+
+        `counts` are those of the topics as they are now: a topic of a new id may have fewer.
+        """
+        ranges = list(ranges)
+        known_ids = {(key.topic, key.topic_id) for key in self.partitions}
+        recreated = {
+            each.of.topic for each in ranges if (each.of.topic, each.of.topic_id) not in known_ids
+        }
         partitions = dict(self.partitions)
         for each in ranges:
             known = partitions.get(each.of) or PartitionState(of=each.of)
             partitions[each.of] = known.with_range(each)
         largest = dict(self.counts)
         for topic, count in (counts or {}).items():
-            largest[topic] = max(count, largest.get(topic, 0))
+            before = 0 if topic in recreated else largest.get(topic, 0)
+            largest[topic] = max(count, before)
         return replace(self, partitions=partitions, counts=largest)
 
     def with_partition(self, partition: PartitionState) -> "ArchiveState":
@@ -177,7 +202,13 @@ class ArchiveState:
 
     def with_accepted(self, changes: Iterable[str]) -> "ArchiveState":
         """Return the state that knows changes of other writers."""
-        return replace(self, accepted_changes=(*self.accepted_changes, *changes))
+        partitions = {
+            key: msgspec.structs.replace(each, changed_before=each.end)
+            for key, each in self.partitions.items()
+        }
+        return replace(
+            self, partitions=partitions, accepted_changes=(*self.accepted_changes, *changes)
+        )
 
     def newest(self, topic: str) -> Sequence[PartitionState]:
         """Return the partitions of a topic's newest id. Raises JobError if there is none."""
