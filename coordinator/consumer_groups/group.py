@@ -163,8 +163,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             count_in(self._assignor_votes, member.server_assignor, step)
         if member.classic is not None:
             self.classic_member_count += step
-            for protocol in member.classic.supported_protocols:
-                count_in(self.classic_protocols, protocol.name, step)
+            # A member may name a protocol twice.
+            for name in {protocol.name for protocol in member.classic.supported_protocols}:
+                count_in(self.classic_protocols, name, step)
 
     # -- queries -----------------------------------------------------------------------------------
 

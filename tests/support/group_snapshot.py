@@ -89,10 +89,10 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
     )
     assert group.classic_member_count == sum(member.classic is not None for member in members)
     assert group.classic_protocols == Counter(
-        protocol.name
+        name
         for member in members
         if member.classic is not None
-        for protocol in member.classic.supported_protocols
+        for name in {protocol.name for protocol in member.classic.supported_protocols}
     )
     assert group.state_name == _state(group, members)
     return {
