@@ -45,7 +45,7 @@ def generation_value(
 
 
 def replaced_value(
-    group: ClassicGroup, old_id: str, successor: ClassicMember
+    group: ClassicGroup, old_id: str, successor: ClassicMember, step: Step
 ) -> GroupMetadataValue:
     """Return the journaled generation with a static member's new id; its assignment stays."""
     written = group.journaled
@@ -57,7 +57,7 @@ def replaced_value(
             _entry(successor, written.protocol, entry.assignment)
             if entry.member_id == old_id
             else entry
-            for entry in written.members
+            for entry in stepping(written.members, step)
         ],
     )
 
