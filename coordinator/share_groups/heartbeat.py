@@ -195,7 +195,8 @@ class ShareHeartbeats:
         epoch, target = self._update_target(draft, member, updated)
         reconciled = self._reconcile(updated, epoch, target, is_forced=is_bumped)
         if reconciled != updated:
-            draft.records.append(current_assignment_record(draft.group_id, reconciled))
+            record = current_assignment_record(draft.group_id, reconciled, draft.step)
+            draft.records.append(record)
         until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
         key = draft.group.key_of(reconciled.member_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
@@ -244,7 +245,8 @@ class ShareHeartbeats:
             assignable=group.state_partitions.assignable(),
         )
         for member_id, target in changed_targets(group.targets, targets, draft.step):
-            draft.records.append(target_record(group.group_id, member_id, target))
+            record = target_record(group.group_id, member_id, target, draft.step)
+            draft.records.append(record)
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return draft.epoch, targets[updated.member_id]
 
@@ -293,7 +295,9 @@ class ShareHeartbeats:
         if not new:
             return None
         state = group.state_partitions.with_initializing(new)
-        draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
+        name_of = self._topics.name_of
+        record = state_partitions_record(group.group_id, state, name_of, draft.step)
+        draft.records.append(record)
         # Partitions that were added to a topic are read from their beginning. As in Kafka, so are
         # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()
