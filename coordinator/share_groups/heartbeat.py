@@ -193,7 +193,7 @@ class ShareHeartbeats:
             draft.records.append(subscription_record(draft.group_id, updated, draft.step))
         is_bumped = self._bump_epoch(draft, member, updated)
         epoch, target = self._update_target(draft, member, updated)
-        reconciled = self._reconcile(updated, epoch, target, is_forced=is_bumped)
+        reconciled = self._reconcile(updated, epoch, target, draft.step, is_forced=is_bumped)
         if reconciled != updated:
             record = current_assignment_record(draft.group_id, reconciled, draft.step)
             draft.records.append(record)
@@ -251,7 +251,7 @@ class ShareHeartbeats:
         return draft.epoch, targets[updated.member_id]
 
     def _reconcile(
-        self, member: ShareMember, epoch: int, target: Assignment, *, is_forced: bool
+        self, member: ShareMember, epoch: int, target: Assignment, step: Step, *, is_forced: bool
     ) -> ShareMember:
         """Move the member to its target, without topics that it does not subscribe to.
 
@@ -260,8 +260,9 @@ class ShareHeartbeats:
         is_behind = member.member_epoch != epoch or member.state is not MemberState.STABLE
         if not (is_behind or is_forced):
             return member
-        subscribed = self._topics.ids_of(member.subscribed_topics)
-        assigned = {id_: them for id_, them in target.items() if id_ in subscribed}
+        subscribed = self._topics.ids_of(stepping_if_many(member.subscribed_topics, step))
+        reaches = stepping_if_many(target.items(), step)
+        assigned = {id_: them for id_, them in reaches if id_ in subscribed}
         if member.member_epoch == epoch:
             return replace(member, assigned=assigned)
         return replace(
@@ -294,7 +295,7 @@ class ShareHeartbeats:
                 new[topic_id] = TopicOfState(name, frozenset(range(count)) - known, now_ms)
         if not new:
             return None
-        state = group.state_partitions.with_initializing(new)
+        state = group.state_partitions.with_initializing(new, draft.step)
         name_of = self._topics.name_of
         record = state_partitions_record(group.group_id, state, name_of, draft.step)
         draft.records.append(record)

@@ -114,6 +114,13 @@ class Large:
             topics = [NewTopic(name=name, partition_count=1) for name in names]
             self.beats.metadata.create(*topics)
 
+    def make_shared_topics(self) -> None:
+        """As `make_topics`; a share group reads them, and has no targets yet."""
+        self.make_topics()
+        share_join(self, 0, *MANY_TOPICS)
+        self.beats.advance(0)  # the states of the partitions are created
+        self.pass_interval()
+
     def pass_interval(self) -> None:
         """Let the assignment interval pass, without a turn of the loop."""
         self.beats.loop.now_ms += INTERVAL_MS
@@ -143,12 +150,12 @@ def member_id(number: int) -> str:
     return f"member-{number:05}"
 
 
-def share_join(large: Large, number: int, topic: str = TOPIC) -> Any:
+def share_join(large: Large, number: int, *topics: str) -> Any:
     request = ShareGroupHeartbeatRequest(
         group_id=GROUP,
         member_id=member_id(number),
         member_epoch=0,
-        subscribed_topic_names=[topic],
+        subscribed_topic_names=list(topics or [TOPIC]),
     )
     caller = Caller("client", "/127.0.0.1", 1)
     return large.beats.groups.coordinator.members.share_group_heartbeat(request, caller)
@@ -217,6 +224,11 @@ REQUESTS_OF_MANY_TOPICS: Mapping[str, Callable[[Large], Any]] = {
     "a join of a classic member": lambda large: classic_join(large, *MANY_TOPICS),
     "its sync": classic_sync,
 }
+SHARE_REQUESTS_OF_MANY_TOPICS: Mapping[str, Callable[[Large], Any]] = {
+    "the first targets": lambda large: share_join(large, 0, *MANY_TOPICS),
+    "a join of a second member": lambda large: share_join(large, 1, *MANY_TOPICS),
+    "another subscription": lambda large: share_join(large, 0, OTHER),
+}
 CLASSIC_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "an upgrade": lambda large: large.beats.join("consumer", TOPIC),
     "a downgrade": lambda large: large.beats.beat("consumer", -1),
@@ -234,6 +246,12 @@ def test_a_request_to_a_large_consumer_group_gives_way(assignor: str) -> None:
 
 def test_a_request_of_a_consumer_of_very_many_topics_gives_way() -> None:
     assert_short(Large.make_topics, REQUESTS_OF_MANY_TOPICS)
+
+
+def test_a_request_of_a_share_consumer_of_very_many_topics_gives_way() -> None:
+    first_join = {"a join": lambda large: share_join(large, 0, *MANY_TOPICS)}
+    assert_short(Large.make_topics, first_join)
+    assert_short(Large.make_shared_topics, SHARE_REQUESTS_OF_MANY_TOPICS)
 
 
 def test_a_request_to_a_large_share_group_gives_way() -> None:
