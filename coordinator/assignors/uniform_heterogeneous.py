@@ -27,7 +27,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable
 
-from odradek.coordinator.runtime.steps import Step, in_order, stepping
+from odradek.coordinator.runtime.steps import Step, in_order, stepping, stepping_if_many
 from odradek.protocol.primitives import uuid_text
 
 from .assignment import NOTHING, Assignment, AssignorError, GroupSpec, TopicsView
@@ -146,7 +146,8 @@ class HeterogeneousBuilder:
         targets = {member.member_id: member.assignment for member in self._members}
         for index, topics in stepping(fresh.items(), self._step):
             member = self._members[index]
-            target = {topic_id: frozenset(topics[topic_id]) for topic_id in topics}
+            topic_ids = stepping_if_many(topics, self._step)
+            target = {topic_id: frozenset(topics[topic_id]) for topic_id in topic_ids}
             if target != member.assignment:
                 targets[member.member_id] = target or NOTHING
         return targets

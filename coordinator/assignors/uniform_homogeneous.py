@@ -62,7 +62,7 @@ def partition_count(topics: TopicsView, topic_id: bytes) -> int:
 def _in_no_target(members: list[MemberSpec], counts: dict[bytes, int], step: Step) -> _Partitions:
     held: dict[bytes, set[int]] = {topic_id: set() for topic_id in counts}
     for member in stepping(members, step):
-        for topic_id, partitions in member.assignment.items():
+        for topic_id, partitions in stepping_if_many(member.assignment.items(), step):
             if topic_id in held:
                 held[topic_id] |= partitions
     return [
@@ -81,7 +81,7 @@ def _keep_targets(
     shares = []
     for index, member in enumerate(stepping(members, step)):
         has_extra = extras > 0
-        kept, room = _keep_for_member(member, counts, least + has_extra, free)
+        kept, room = _keep_for_member(member, counts, least + has_extra, free, step)
         if room > 0 and has_extra and len(members) - index > extras:
             room -= 1
             has_extra = False
@@ -91,7 +91,7 @@ def _keep_targets(
 
 
 def _keep_for_member(
-    member: MemberSpec, counts: dict[bytes, int], room: int, free: _Partitions
+    member: MemberSpec, counts: dict[bytes, int], room: int, free: _Partitions, step: Step
 ) -> tuple[Assignment, int]:
     """Return at most `room` partitions of the member's target, and the room that is left."""
     target = member.assignment
@@ -99,7 +99,7 @@ def _keep_for_member(
     if load <= room and target.keys() <= counts.keys():
         return target, room - load
     kept: dict[bytes, frozenset[int]] = {}
-    for topic_id in sorted(target.keys() & counts.keys()):
+    for topic_id in stepping_if_many(sorted(target.keys() & counts.keys()), step):
         partitions = target[topic_id]
         if len(partitions) > room:
             ascending = sorted(partitions)
@@ -129,4 +129,5 @@ def _with_more(kept: Assignment, given: _Partitions, step: Step) -> Assignment:
     for topic_id, partition in stepping_if_many(given, step):
         more.setdefault(topic_id, []).append(partition)
     nothing: frozenset[int] = frozenset()
-    return {**kept, **{each: kept.get(each, nothing).union(more[each]) for each in more}}
+    topic_ids = stepping_if_many(more, step)
+    return {**kept, **{each: kept.get(each, nothing).union(more[each]) for each in topic_ids}}

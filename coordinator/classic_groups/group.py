@@ -29,6 +29,7 @@ records.py. Kafka: ClassicGroup, ClassicGroupState.
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from odradek.coordinator.any_group.group import Committer, GroupType
 from odradek.coordinator.runtime.outcome import JournalRecord
@@ -71,6 +72,19 @@ LEGAL: Mapping[ClassicState, frozenset[ClassicState]] = MappingProxyType(
 JOURNALED = frozenset({ClassicState.EMPTY, ClassicState.STABLE})
 
 
+class _Planned(NamedTuple):
+    """The value of the next record, and the members of which it was made."""
+
+    value: GroupMetadataValue
+    roster: ClassicRoster
+    changes: int
+    successor: ClassicMember | None
+
+    def is_right(self, value: GroupMetadataValue, roster: ClassicRoster) -> bool:
+        """Whether this is the value, and the members are still the same."""
+        return self.value is value and self.roster is roster and self.changes == roster.changes
+
+
 class ClassicGroup:
     """One classic group. Times are wall-clock milliseconds."""
 
@@ -106,7 +120,7 @@ class ClassicGroup:
         # Whether a member has joined since that delay began: then the group waits once more.
         self.new_member_added = False
         self.rebalance_reason = ""
-        self._planned: tuple[GroupMetadataValue, ClassicRoster, int] | None = None
+        self._planned: _Planned | None = None
         """The value of the next record, and the members of which it was made; see `plan`."""
 
     def __repr__(self) -> str:
@@ -208,11 +222,13 @@ class ClassicGroup:
         self.generation_id = value.generation
         self.leader_id = value.leader
         planned, self._planned = self._planned, None
-        if planned is not None and planned[0] is value and planned[1:] == self._members_version:
+        if planned is None or not planned.is_right(value, self.roster):
+            self._replay_members(value, step)
+        elif planned.successor is not None:
+            self.roster.exchange(planned.successor)
+        else:
             for member, entry in zip(self.members.values(), value.members, strict=True):
                 member.assignment = entry.assignment
-        else:
-            self._replay_members(value, step)
         self.pending_syncs.intersection_update(self.members)
         self.subscriptions = self._subscriptions()
         since = value.current_state_timestamp
@@ -227,13 +243,12 @@ class ClassicGroup:
             known = before.by_id.get(entry.member_id) or before.of_instance(entry.group_instance_id)
             self.roster.add(restored(value, entry, known))
 
-    def plan(self, value: GroupMetadataValue) -> None:
-        """Note that `value` has been made of the present members: replay need not compare them."""
-        self._planned = (value, *self._members_version)
+    def plan(self, value: GroupMetadataValue, successor: ClassicMember | None = None) -> None:
+        """Note that `value` has been made of the present members: replay need not compare them.
 
-    @property
-    def _members_version(self) -> tuple[ClassicRoster, int]:
-        return self.roster, self.roster.changes
+        `successor`: what replaces the static member of its instance id; all else stays.
+        """
+        self._planned = _Planned(value, self.roster, self.roster.changes, successor)
 
     def _subscriptions(self) -> ClassicSubscriptions:
         """Return the subscriptions of the members for the elected protocol."""

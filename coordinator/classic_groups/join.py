@@ -17,6 +17,7 @@ from typing import NamedTuple
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -62,6 +63,14 @@ class JoinCall(NamedTuple):
         return f"{what} ({self.request.reason})" if self.request.reason else what
 
 
+class StaticReturn(NamedTuple):
+    """A static member joins a stable group without its member id, and gets a new one."""
+
+    old_id: str
+    new_id: str
+    call: JoinCall
+
+
 class ClassicJoin:
     """The joins of all classic groups. The state of each is in its group."""
 
@@ -79,10 +88,11 @@ class ClassicJoin:
 
     # -- a JoinGroup arrives -----------------------------------------------------------------------
 
-    def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
+    def join(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None] | StaticReturn:
         """Serve a JoinGroup: `call.reply` is called now, or when the rebalance is complete.
 
-        Raises ApiError; then it is not called.
+        Returns a StaticReturn if `return_static` has to decide. Raises ApiError; then the reply is
+        not called.
         """
         request = call.request
         self._check_size(group, request.member_id)
@@ -121,7 +131,9 @@ class ClassicJoin:
                 f"group {group.group_id} has {size} of {self._settings.max_size} members",
             )
 
-    def _join_new(self, group: ClassicGroup, call: JoinCall, now: Now) -> Outcome[None]:
+    def _join_new(
+        self, group: ClassicGroup, call: JoinCall, now: Now
+    ) -> Outcome[None] | StaticReturn:
         instance = call.request.group_instance_id
         name = call.caller.client_id if instance is None else instance
         # A longer name would make a member that no answer can mention.
@@ -129,7 +141,9 @@ class ClassicJoin:
         member_id = f"{name}-{self._new_uuid()}"
         replaced = group.roster.of_instance(instance)
         if replaced is not None:
-            return self._replace_static(group, replaced.member_id, member_id, call, now)
+            back = StaticReturn(replaced.member_id, member_id, call)
+            is_stable = group.state is ClassicState.STABLE
+            return back if is_stable else self._rejoin_static(group, back, now)
         if instance is not None or call.caller.api_version < FIRST_WITH_REQUIRED_ID:
             return self._admit(group, member_id, call, now)
         at_ms = now.timer_ms + call.request.session_timeout_ms
@@ -190,21 +204,38 @@ class ClassicJoin:
 
     # -- a static member joins without its member id -----------------------------------------------
 
-    def _replace_static(
-        self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
+    def return_static(
+        self, group: ClassicGroup, back: StaticReturn, now: Now, step: Step
     ) -> Outcome[None]:
-        """Give the member a new id. A stable group does not rebalance if its protocol stays."""
-        if group.state is ClassicState.STABLE and self._keeps_protocol(group, old_id, call):
-            successor = group.members[old_id].renamed(new_id)
-            successor.protocols = call.protocols
-            _update_timeouts(successor, call)
-            value = replaced_value(group, old_id, successor)
-            return Outcome(
-                reply=None,
-                records=(group_record(group.group_id, value),),
-                then=(partial(self._on_static_replaced, group, old_id, new_id, call, now),),
-                otherwise=partial(self._on_replacement_failed, group, old_id, call, now),
-            )
+        """Decide about a member that is back: the group rebalances if its protocol would change.
+
+        Raises ApiError COORDINATOR_LOAD_IN_PROGRESS if the group has changed since the request has
+        arrived: the client joins again.
+        """
+        old = group.members.get(back.old_id)
+        if old is None or group.state is not ClassicState.STABLE:
+            text = f"group {group.group_id} has changed while {back.old_id} came back"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        if not _keeps_protocol(group, back, step):
+            return Outcome(reply=None, then=(partial(self._rebalance_with, group, back, now),))
+        successor = old.renamed(back.new_id)
+        successor.protocols = back.call.protocols
+        _update_timeouts(successor, back.call)
+        value = replaced_value(group, back.old_id, successor, step)
+        group.plan(value, successor)
+        return Outcome(
+            reply=None,
+            records=(group_record(group.group_id, value),),
+            then=(partial(self._on_static_replaced, group, back, now),),
+        )
+
+    def _rebalance_with(self, group: ClassicGroup, back: StaticReturn, now: Now) -> None:
+        # The group has a member that has joined, so the outcome has no records.
+        self._rejoin_static(group, back, now)
+
+    def _rejoin_static(self, group: ClassicGroup, back: StaticReturn, now: Now) -> Outcome[None]:
+        """Give the member a new id, and have the group rebalance."""
+        old_id, new_id, call = back
         member = group.rename_static(old_id, new_id)
         self._deadlines.extend_session(group, member, now)
         _update(group, member, call)
@@ -212,24 +243,17 @@ class ClassicJoin:
         reason = call.reason(f"static member {old_id} came back as {new_id}")
         return self._rebalances.rebalance_or_complete(group, reason, now)
 
-    @staticmethod
-    def _keeps_protocol(group: ClassicGroup, member_id: str, call: JoinCall) -> bool:
-        """Whether the group would elect the same protocol with this member's new preferences."""
-        preferences = [
-            names_of(call.protocols if member.member_id == member_id else member.protocols)
-            for member in group.members.values()
-        ]
-        return elect_protocol(preferences) == group.protocol_name
-
-    def _on_replacement_failed(
-        self, group: ClassicGroup, old_id: str, call: JoinCall, now: Now, error: ErrorCode
+    def return_failed(
+        self, group: ClassicGroup, back: StaticReturn, error: ErrorCode, now: Now
     ) -> None:
         """Refuse the join: the new id could not be written.
 
         As in Kafka the old id's session starts again.
         """
-        self._deadlines.extend_session(group, group.members[old_id], now)
-        call.reply(
+        old = group.members.get(back.old_id)
+        if old is not None:
+            self._deadlines.extend_session(group, old, now)
+        back.call.reply(
             JoinGroupResponse(
                 error_code=error,
                 generation_id=group.generation_id,
@@ -239,10 +263,9 @@ class ClassicJoin:
             )
         )
 
-    def _on_static_replaced(
-        self, group: ClassicGroup, old_id: str, new_id: str, call: JoinCall, now: Now
-    ) -> None:
+    def _on_static_replaced(self, group: ClassicGroup, back: StaticReturn, now: Now) -> None:
         """Answer the join: the new id is written, and `replay` has given it to the member."""
+        old_id, new_id, call = back
         member = group.members[new_id]
         _update(group, member, call)
         self._deadlines.extend_session(group, member, now)
@@ -252,6 +275,15 @@ class ClassicJoin:
         else:
             # An old client that is named as leader would replace the current assignment.
             call.reply(joined(group, member, leader=old_id if leads else None))
+
+
+def _keeps_protocol(group: ClassicGroup, back: StaticReturn, step: Step) -> bool:
+    """Whether the group would elect the same protocol with this member's new preferences."""
+    preferences = (
+        names_of(back.call.protocols if member.member_id == back.old_id else member.protocols)
+        for member in stepping(group.members.values(), step)
+    )
+    return elect_protocol(preferences) == group.protocol_name
 
 
 def _update(group: ClassicGroup, member: ClassicMember, call: JoinCall) -> None:

@@ -49,7 +49,7 @@ def generation_value(
 
 
 def replaced_value(
-    group: ClassicGroup, old_id: str, successor: ClassicMember
+    group: ClassicGroup, old_id: str, successor: ClassicMember, step: Step
 ) -> GroupMetadataValue:
     """Return the journaled generation with `successor` in the place of the member `old_id`.
 
@@ -64,7 +64,7 @@ def replaced_value(
             _entry(successor, written.protocol, entry.assignment)
             if entry.member_id == old_id
             else entry
-            for entry in written.members
+            for entry in stepping(written.members, step)
         ],
     )
 

@@ -68,6 +68,15 @@ class ClassicRoster:
         self.add(member)
         return member
 
+    def exchange(self, successor: ClassicMember) -> None:
+        """Put a member in the place of the static one whose instance id it has."""
+        replaced = self.of_instance(successor.group_instance_id)
+        assert replaced is not None, f"no member has {successor.group_instance_id}"
+        members = [successor if each is replaced else each for each in self.by_id.values()]
+        self.remove(replaced.member_id, ErrorCode.FENCED_INSTANCE_ID)
+        self.add(successor)
+        self.by_id = OrderedDict((member.member_id, member) for member in members)
+
     def change_protocols(self, member: ClassicMember, protocols: Protocols) -> None:
         if protocols == member.protocols:
             return

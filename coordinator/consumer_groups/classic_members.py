@@ -22,6 +22,7 @@ Kafka: the classicGroup…ToConsumerGroup methods of GroupMetadataManager.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from odradek.coordinator.classic_groups.sync import check_protocol, leave_result
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -50,11 +51,13 @@ class ClassicMembers:
 
     # -- sync and heartbeat ------------------------------------------------------------------------
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now: Now) -> SyncGroupResponse:
-        """Serve a SyncGroup.
+    def sync(
+        self, group: ConsumerGroup, request: SyncGroupRequest, now: Now, step: Step
+    ) -> Outcome[DraftResult[SyncGroupResponse]]:
+        """Decide about a SyncGroup. It writes nothing.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
-        INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
+        INCONSISTENT_GROUP_PROTOCOL.
         """
         member, classic = _find_member(group, request)
         preferred = classic.supported_protocols[0]
@@ -65,18 +68,23 @@ class ClassicMembers:
         # for the newer target after it has given up the others.
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS
         if group.assignment_epoch > member.member_epoch and not revokes:
-            self._schedule_join_deadline(key, member, now)
-            raise ApiError(
-                ErrorCode.REBALANCE_IN_PROGRESS, f"there is a new target for {member.member_id}"
+            refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+            return Outcome(
+                reply=DraftResult(group.group_id, refusal),
+                then=(partial(self._schedule_join_deadline, key, member, now),),
             )
         topics = self._services.topics
-        assignment = assignment_bytes(member.assigned, preferred.metadata, topics)
-        self._services.deadlines.syncs.cancel(key)
-        self._extend_session(key, classic, now)
-        return SyncGroupResponse(
+        response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
-            assignment=assignment,
+            assignment=assignment_bytes(member.assigned, preferred.metadata, topics, step),
+        )
+        return Outcome(
+            reply=DraftResult(group.group_id, response),
+            then=(
+                partial(self._services.deadlines.syncs.cancel, key),
+                partial(self._extend_session, key, classic, now),
+            ),
         )
 
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now: Now) -> ErrorCode:

@@ -7,12 +7,12 @@ topic names, the broker uses topic ids; deleted topics are left out. Kafka: Cons
 to… methods of Utils.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.partition_sets import partition_sets
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -29,33 +29,31 @@ class CustomAssignorError(Exception):
 
 def subscription_of(metadata: bytes, step: Step = no_step) -> ConsumerProtocolSubscription:
     """Decode the subscription in a member's protocol metadata. Raises DecodeError."""
-    if step is no_step:
-        return decode_versioned(ConsumerProtocolSubscription, metadata)
-
-    def step_of_items(_items: int) -> None:
-        step()
-
-    return decode_versioned(ConsumerProtocolSubscription, metadata, step_of_items)
+    return decode_versioned(ConsumerProtocolSubscription, metadata, _step_of_items(step))
 
 
-def assignment_of(data: bytes, topics: ClusterTopics) -> Assignment:
+def assignment_of(data: bytes, topics: ClusterTopics, step: Step = no_step) -> Assignment:
     """Decode an assignment; no bytes (the member has never synced) are no partitions.
 
     Raises DecodeError, CustomAssignorError.
     """
     if not data:
         return {}
-    assignment = decode_versioned(ConsumerProtocolAssignment, data)
+    assignment = decode_versioned(ConsumerProtocolAssignment, data, _step_of_items(step))
     if assignment.user_data:
         raise CustomAssignorError("user data of a custom assignor would be lost")
-    return by_topic_id(assignment.assigned_partitions, topics)
+    return by_topic_id(assignment.assigned_partitions, topics, step)
 
 
 def assignment_bytes(
-    partitions: Mapping[bytes, Iterable[int]], metadata: bytes, topics: ClusterTopics
+    partitions: Mapping[bytes, Iterable[int]],
+    metadata: bytes,
+    topics: ClusterTopics,
+    step: Step = no_step,
 ) -> bytes:
     """Encode an assignment in the version of the member's join metadata. Raises DecodeError."""
-    named = ((topics.name_of(topic_id), indexes) for topic_id, indexes in partitions.items())
+    items = stepping_if_many(partitions.items(), step)
+    named = ((topics.name_of(topic_id), indexes) for topic_id, indexes in items)
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[
             ConsumerTopicPartitions(topic=name, partitions=sorted(indexes))
@@ -63,7 +61,19 @@ def assignment_bytes(
             if name is not None
         ]
     )
-    return encode_versioned(assignment, version_for(ConsumerProtocolAssignment, metadata))
+    version = version_for(ConsumerProtocolAssignment, metadata)
+    return encode_versioned(assignment, version, _step_of_items(step))
+
+
+def _step_of_items(step: Step) -> Callable[[int], None] | None:
+    """Return the step of a codec."""
+    if step is no_step:
+        return None
+
+    def step_of_items(_items: int) -> None:
+        step()
+
+    return step_of_items
 
 
 def by_topic_id(

@@ -152,6 +152,7 @@ class Downgrades:
                     group.target(target_id),
                     metadata_of(member.protocols, classic.protocol_name),
                     self._topics,
+                    draft.step,
                 )
                 for target_id, member in stepping(
                     zip(remaining, classic.members.values(), strict=True), draft.step

@@ -33,7 +33,7 @@ from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import ModernGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -98,34 +98,44 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Apply type 4, the topic partitions of Kafka 4.0. Only its existence is kept."""
         self.has_partition_metadata = value is not None
 
-    def replay_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
+    def replay_member(
+        self, member_id: str, value: ConsumerGroupMemberMetadataValue | None, step: Step = no_step
+    ) -> None:
         """Apply type 5, a member's subscription. A tombstone removes the member."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_metadata(self.member_or_new(member_id), value))
+            new = with_metadata(self.member_or_new(member_id), value, step)
+            self._replace_member(old, new, step)
         elif old is not None:
             if old.member_epoch != LEAVING_EPOCH or member_id in self.targets:
                 logger.error(
                     "group %s: member %s is removed before its assignment", self.group_id, member_id
                 )
-            self._replace_member(old, None)
+            self._replace_member(old, None, step)
 
     def replay_target(
-        self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
+        self,
+        member_id: str,
+        value: ConsumerGroupTargetAssignmentMemberValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 7, a member's target. A tombstone removes it."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = target_of(value)
+            self.targets[member_id] = target_of(value, step)
 
     def replay_current_assignment(
-        self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
+        self,
+        member_id: str,
+        value: ConsumerGroupCurrentMemberAssignmentValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 8, the partitions that a member owns. After a tombstone it owns none."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_assignment(self.member_or_new(member_id), value))
+            new = with_assignment(self.member_or_new(member_id), value, step)
+            self._replace_member(old, new, step)
         elif old is not None:
             leaving = replace(
                 old,
@@ -134,23 +144,27 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 assigned=NOTHING,
                 pending_revocation=NOTHING,
             )
-            self._replace_member(old, leaving)
+            self._replace_member(old, leaving, step)
 
-    def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+    def replay_regex(
+        self, regex: str, value: ConsumerGroupRegularExpressionValue | None, step: Step = no_step
+    ) -> None:
         """Apply type 16, the topics that a regular expression matches. A tombstone removes it."""
         resolved = None
         if value is not None:
             resolved = ResolvedRegex(
-                topics=frozenset(value.topics),
+                topics=frozenset(stepping_if_many(value.topics, step)),
                 version=value.version,
                 timestamp_ms=value.timestamp,
             )
-        self.subscriptions.replace_regex(regex, resolved)
+        self.subscriptions.replace_regex(regex, resolved, step)
 
-    def _replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+    def _replace_member(
+        self, old: ConsumerMember | None, new: ConsumerMember | None, step: Step = no_step
+    ) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
-        super()._replace_member(old, new)
-        self.ownership.replace_member(old, new)
+        super()._replace_member(old, new, step)
+        self.ownership.replace_member(old, new, step)
         if old is not None:
             self._count(old, -1)
         if new is not None:
@@ -163,8 +177,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             count_in(self._assignor_votes, member.server_assignor, step)
         if member.classic is not None:
             self.classic_member_count += step
-            for protocol in member.classic.supported_protocols:
-                count_in(self.classic_protocols, protocol.name, step)
+            # A member may name a protocol twice.
+            for name in {protocol.name for protocol in member.classic.supported_protocols}:
+                count_in(self.classic_protocols, name, step)
 
     # -- queries -----------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_MS
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -71,7 +71,8 @@ class Departures:
         member = group.requesting_member(member_id, instance_id)
         if instance_id is not None and request.member_epoch == LEAVING_STATIC_EPOCH:
             draft = ConsumerDraft(group, now, step)
-            draft.records.append(current_assignment_record(group.group_id, _away(member)))
+            away = _away(member, step)
+            draft.records.append(current_assignment_record(group.group_id, away, step))
             return draft.outcome(response)
         return self.remove(group, [member], now, response, step)
 
@@ -109,7 +110,7 @@ class Departures:
             )
 
 
-def _away(member: ConsumerMember) -> ConsumerMember:
+def _away(member: ConsumerMember, step: Step) -> ConsumerMember:
     """Return a static member after it has left temporarily. It keeps its partitions.
 
     The epochs at which they were assigned become 0, so that they are valid for the member that
@@ -120,7 +121,7 @@ def _away(member: ConsumerMember) -> ConsumerMember:
         member_epoch=LEAVING_STATIC_EPOCH,
         assigned={
             topic_id: dict.fromkeys(partitions, 0)
-            for topic_id, partitions in member.assigned.items()
+            for topic_id, partitions in stepping_if_many(member.assigned.items(), step)
         },
         pending_revocation=NOTHING,
     )

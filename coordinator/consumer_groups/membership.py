@@ -75,8 +75,8 @@ def _replaced(draft: ConsumerDraft, old: ConsumerMember, member_id: str) -> Cons
     draft.records += member_tombstones(group_id, old.member_id)
     draft.records += (
         subscription_record(group_id, member, draft.step),
-        target_record(group_id, member_id, draft.group.target(old.member_id)),
-        current_assignment_record(group_id, member),
+        target_record(group_id, member_id, draft.group.target(old.member_id), draft.step),
+        current_assignment_record(group_id, member, draft.step),
     )
     return member
 

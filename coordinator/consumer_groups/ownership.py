@@ -11,9 +11,9 @@ Kafka: ConsumerGroup.currentPartitionEpoch.
 """
 
 import logging
-from typing import Self
 
 from odradek.coordinator.runtime.copies import Copyable
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 
 from .member import ConsumerMember, OwnedPartitions
 
@@ -27,47 +27,38 @@ class Ownership(Copyable):
 
     def __init__(self, group_id: str) -> None:
         self._group_id = group_id
-        self._epochs: dict[bytes, dict[int, int]] = {}
-
-    def copy(self) -> Self:
-        copied = super().copy()
-        copied._epochs = {topic_id: dict(epochs) for topic_id, epochs in self._epochs.items()}
-        return copied
+        self._epochs: dict[tuple[bytes, int], int] = {}  # by topic id and partition
 
     def epoch(self, topic_id: bytes, partition: int) -> int:
         """Return the member epoch of the partition's owner; FREE (-1) if it has none.
 
         -2 is the epoch of a static member that left temporarily and still owns the partition.
         """
-        return self._epochs.get(topic_id, {}).get(partition, FREE)
+        return self._epochs.get((topic_id, partition), FREE)
 
-    def replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+    def replace_member(
+        self, old: ConsumerMember | None, new: ConsumerMember | None, step: Step = no_step
+    ) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
         if old is not None and new is not None and _has_same_ownership(old, new):
             return
         if old is not None:
-            self._remove(old.assigned, old.member_epoch)
-            self._remove(old.pending_revocation, old.member_epoch)
+            self._remove(old.assigned, old.member_epoch, step)
+            self._remove(old.pending_revocation, old.member_epoch, step)
         if new is not None:
-            self._add(new.assigned, new.member_epoch)
-            self._add(new.pending_revocation, new.member_epoch)
+            self._add(new.assigned, new.member_epoch, step)
+            self._add(new.pending_revocation, new.member_epoch, step)
 
-    def _remove(self, owned: OwnedPartitions, epoch: int) -> None:
-        for topic_id, partitions in owned.items():
-            epochs = self._epochs.get(topic_id)
-            if epochs is None:
-                continue
+    def _remove(self, owned: OwnedPartitions, epoch: int, step: Step) -> None:
+        for topic_id, partitions in stepping_if_many(owned.items(), step):
             for partition in partitions:
-                if epochs.get(partition) == epoch:
-                    del epochs[partition]
-            if not epochs:
-                del self._epochs[topic_id]
+                if self._epochs.get((topic_id, partition)) == epoch:
+                    del self._epochs[topic_id, partition]
 
-    def _add(self, owned: OwnedPartitions, epoch: int) -> None:
-        for topic_id, partitions in owned.items():
-            epochs = self._epochs.setdefault(topic_id, {})
+    def _add(self, owned: OwnedPartitions, epoch: int, step: Step) -> None:
+        for topic_id, partitions in stepping_if_many(owned.items(), step):
             for partition in partitions:
-                present = epochs.get(partition)
+                present = self._epochs.get((topic_id, partition))
                 if present is not None and present >= epoch:
                     # Kafka throws an exception here. The record is in the log already, so it is
                     # applied. The next reconciliation of either member resolves the conflict.
@@ -76,7 +67,7 @@ class Ownership(Copyable):
                         self._group_id, partition, topic_id.hex(), present, epoch,
                     )  # fmt: skip
                     continue
-                epochs[partition] = epoch
+                self._epochs[topic_id, partition] = epoch
 
 
 def _has_same_ownership(old: ConsumerMember, new: ConsumerMember) -> bool:

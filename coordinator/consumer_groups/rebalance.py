@@ -148,7 +148,8 @@ class Rebalance:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
             raise
         for member_id, target in changed_targets(group.targets, targets, draft.step):
-            draft.records.append(target_record(group.group_id, member_id, target))
+            record = target_record(group.group_id, member_id, target, draft.step)
+            draft.records.append(record)
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return Target(draft.epoch, targets[updated.member_id])
 
@@ -194,7 +195,8 @@ class Rebalance:
         reconciled = reconcile(member, inputs)
         if reconciled is member or reconciled == member:
             return member
-        draft.records.append(current_assignment_record(draft.group_id, reconciled))
+        record = current_assignment_record(draft.group_id, reconciled, draft.step)
+        draft.records.append(record)
         if not reconciled.uses_classic_protocol:
             update, key = self._deadlines.update_rebalance, draft.group.key_of(member.member_id)
             timeout_ms = reconciled.rebalance_timeout_ms

@@ -95,7 +95,7 @@ def _may_still_own(inputs: ReconcileInputs, revoked: OwnedPartitions) -> bool:
         return True
     return any(
         not inputs.owned.get(topic_id, frozenset()).isdisjoint(partitions)
-        for topic_id, partitions in revoked.items()
+        for topic_id, partitions in stepping_if_many(revoked.items(), inputs.step)
     )
 
 
@@ -180,10 +180,10 @@ class _Difference:
         if granted:
             self.granted[topic_id] = granted
 
-    def reached(self, epoch: int) -> dict[bytes, Mapping[int, int]]:
+    def reached(self, epoch: int, step: Step) -> dict[bytes, Mapping[int, int]]:
         """Return the partitions kept, and those granted at `epoch`."""
         reached = dict(self.kept)
-        for topic_id, partitions in self.granted.items():
+        for topic_id, partitions in stepping_if_many(self.granted.items(), step):
             reached[topic_id] = {
                 **self.kept.get(topic_id, {}),
                 **dict.fromkeys(sorted(partitions), epoch),
@@ -204,7 +204,8 @@ def _advance(
     state = MemberState.STABLE
     if difference.waits_for_release:
         state = MemberState.UNRELEASED_PARTITIONS
-    return _with_ownership(member, state, inputs.epoch, difference.reached(inputs.epoch), NOTHING)
+    reached = difference.reached(inputs.epoch, inputs.step)
+    return _with_ownership(member, state, inputs.epoch, reached, NOTHING)
 
 
 def _with_ownership(

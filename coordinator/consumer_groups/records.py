@@ -19,7 +19,13 @@ from msgspec.structs import replace
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import member_state
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
+from odradek.coordinator.runtime.steps import (
+    Step,
+    no_step,
+    sorted_in_steps,
+    stepping,
+    stepping_if_many,
+)
 from odradek.protocol.records.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -65,25 +71,29 @@ def subscription_record(
     return JournalRecord(value, key=key)
 
 
-def current_assignment_record(group_id: str, member: ConsumerMember) -> JournalRecord:
+def current_assignment_record(
+    group_id: str, member: ConsumerMember, step: Step = no_step
+) -> JournalRecord:
     """The partitions that a member owns, and those it must give up (type 8)."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_current_partitions(member.assigned),
-        partitions_pending_revocation=_current_partitions(member.pending_revocation),
+        assigned_partitions=_current_partitions(member.assigned, step),
+        partitions_pending_revocation=_current_partitions(member.pending_revocation, step),
     )
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     return JournalRecord(value, key=key)
 
 
-def target_record(group_id: str, member_id: str, target: Assignment) -> JournalRecord:
+def target_record(
+    group_id: str, member_id: str, target: Assignment, step: Step = no_step
+) -> JournalRecord:
     """A member's target assignment (type 7)."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TargetTopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in target.items()
+            for topic_id, partitions in stepping_if_many(target.items(), step)
         ]
     )
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
@@ -172,7 +182,7 @@ def group_tombstones(
 
 
 def with_metadata(
-    member: ConsumerMember, value: ConsumerGroupMemberMetadataValue
+    member: ConsumerMember, value: ConsumerGroupMemberMetadataValue, step: Step = no_step
 ) -> ConsumerMember:
     """Return the member after a record of type 5; the partitions it owns are kept."""
     return replace(
@@ -181,7 +191,7 @@ def with_metadata(
         rack_id=value.rack_id,
         client_id=value.client_id,
         client_host=value.client_host,
-        subscribed_topics=frozenset(value.subscribed_topic_names),
+        subscribed_topics=frozenset(stepping_if_many(value.subscribed_topic_names, step)),
         subscribed_regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
@@ -190,7 +200,7 @@ def with_metadata(
 
 
 def with_assignment(
-    member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue
+    member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue, step: Step = no_step
 ) -> ConsumerMember:
     """Return the member after a record of type 8; its subscription is kept."""
     return replace(
@@ -198,15 +208,15 @@ def with_assignment(
         member_epoch=value.member_epoch,
         previous_member_epoch=value.previous_member_epoch,
         state=member_state(value.state),
-        assigned=owned_partitions(value.assigned_partitions, value.member_epoch),
+        assigned=owned_partitions(value.assigned_partitions, value.member_epoch, step),
         pending_revocation=owned_partitions(
-            value.partitions_pending_revocation, value.member_epoch
+            value.partitions_pending_revocation, value.member_epoch, step
         ),
     )
 
 
 def owned_partitions(
-    topics: Sequence[CurrentTopicPartitions], member_epoch: int
+    topics: Sequence[CurrentTopicPartitions], member_epoch: int, step: Step = no_step
 ) -> OwnedPartitions:
     """Partitions with the epochs of their assignment.
 
@@ -217,7 +227,7 @@ def owned_partitions(
         return NOTHING  # the usual case for pending revocations
     default_epoch = max(member_epoch, 0)
     owned: dict[bytes, Mapping[int, int]] = {}
-    for topic in topics:
+    for topic in stepping_if_many(topics, step):
         epochs = topic.assignment_epochs
         if epochs is None or len(epochs) != len(topic.partitions):
             if epochs:
@@ -230,14 +240,15 @@ def owned_partitions(
     return owned
 
 
-def target_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Assignment:
+def target_of(value: ConsumerGroupTargetAssignmentMemberValue, step: Step = no_step) -> Assignment:
     """Return the target in a record of type 7."""
-    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+    topics = stepping_if_many(value.topic_partitions, step)
+    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
 
 
-def _current_partitions(owned: OwnedPartitions) -> list[CurrentTopicPartitions]:
+def _current_partitions(owned: OwnedPartitions, step: Step) -> list[CurrentTopicPartitions]:
     topics = []
-    for topic_id, epochs in owned.items():
+    for topic_id, epochs in stepping_if_many(owned.items(), step):
         partitions = sorted(epochs)
         topics.append(
             CurrentTopicPartitions(

@@ -17,24 +17,28 @@ CONSUMER_GROUP_RECORDS = GroupRecords(
     ConsumerGroup,
     ConsumerGroupMetadataKey,
     {
-        ConsumerGroupMetadataKey: lambda group, _key, value, _: group.replay_metadata(value),
+        ConsumerGroupMetadataKey: lambda group, _key, value, *_: group.replay_metadata(value),
         ConsumerGroupPartitionMetadataKey: (
-            lambda group, _key, value, _: group.replay_partition_metadata(value)
+            lambda group, _key, value, *_: group.replay_partition_metadata(value)
         ),
         ConsumerGroupMemberMetadataKey: (
-            lambda group, key, value, _: group.replay_member(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_member(key.member_id, value, step)
         ),
         ConsumerGroupTargetAssignmentMetadataKey: (
-            lambda group, _key, value, _: group.replay_target_epoch(value)
+            lambda group, _key, value, *_: group.replay_target_epoch(value)
         ),
         ConsumerGroupTargetAssignmentMemberKey: (
-            lambda group, key, value, _: group.replay_target(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_target(key.member_id, value, step)
         ),
         ConsumerGroupCurrentMemberAssignmentKey: (
-            lambda group, key, value, _: group.replay_current_assignment(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_current_assignment(
+                key.member_id, value, step
+            )
         ),
         ConsumerGroupRegularExpressionKey: (
-            lambda group, key, value, _: group.replay_regex(key.regular_expression, value)
+            lambda group, key, value, _, step: group.replay_regex(
+                key.regular_expression, value, step
+            )
         ),
     },
 )

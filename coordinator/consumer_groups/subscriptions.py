@@ -52,13 +52,17 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def replace_member(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+    def replace_member(
+        self, old: ConsumerMember | None, new: ConsumerMember | None, step: Step = no_step
+    ) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
-        super().replace_member(old, new)
+        super().replace_member(old, new, step)
         if not (old and new and old.subscribed_regex == new.subscribed_regex):
             _count_regex(self.regex_subscribers, old, new)
 
-    def replace_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+    def replace_regex(
+        self, regex: str, resolved: ResolvedRegex | None, step: Step = no_step
+    ) -> None:
         """Set the resolution of an expression; None removes it."""
         old = self._topics_of_regex(regex)
         new: frozenset[str] = frozenset()
@@ -67,7 +71,7 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
         else:
             self.resolved_regexes[regex] = resolved
             new = resolved.topics
-        _replace_regex_topics(self.topics, old, new)
+        _replace_regex_topics(self.topics, old, new, step)
 
     # -- queries -----------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_M
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.in_turns import InTurns
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, stepping, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata, ClassicProtocol
@@ -144,7 +144,7 @@ class Upgrades:
     ) -> ConsumerMember:
         epoch = group.generation_id
         subscription = subscription_of(metadata_of(member.protocols, name), step)
-        owned = assignment_of(member.assignment, self._topics)
+        owned = assignment_of(member.assignment, self._topics, step)
         return ConsumerMember(
             member_id=member.member_id,
             member_epoch=epoch,
@@ -157,7 +157,7 @@ class Upgrades:
             subscribed_topics=frozenset(subscription.topics),
             assigned={
                 topic_id: dict.fromkeys(sorted(partitions), epoch)
-                for topic_id, partitions in owned.items()
+                for topic_id, partitions in stepping_if_many(owned.items(), step)
             },
             classic=classic_metadata(member.session_timeout_ms, member.protocols),
         )
@@ -179,7 +179,7 @@ class Upgrades:
         """Return whether a partition of a subscribed topic has no owner."""
         owned: Counter[bytes] = Counter()
         for member in stepping(members, step):
-            for topic_id, epochs in member.assigned.items():
+            for topic_id, epochs in stepping_if_many(member.assigned.items(), step):
                 owned[topic_id] += len(epochs)
         names = frozenset[str]().union(*{member.subscribed_topics for member in members})
         ids = (self._topics.id_of(name) for name in stepping(names, step))
@@ -197,10 +197,11 @@ class Upgrades:
         yield from (subscription_record(group_id, member, step) for member in members)
         yield epoch_record(group_id, epoch, self._topics.group_hash(topics, step))
         for member in members:
-            target = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
-            yield target_record(group_id, member.member_id, target)
+            owned = stepping_if_many(member.assigned.items(), step)
+            target = {topic_id: frozenset(epochs) for topic_id, epochs in owned}
+            yield target_record(group_id, member.member_id, target, step)
         yield target_epoch_record(group_id, epoch, NEVER_COMPUTED_MS)
-        yield from (current_assignment_record(group_id, member) for member in members)
+        yield from (current_assignment_record(group_id, member, step) for member in members)
 
     # -- after the records are written -------------------------------------------------------------
 
@@ -250,7 +251,7 @@ def _check_owners(group: ClassicGroup, members: Sequence[ConsumerMember], step: 
     """
     owners: dict[tuple[bytes, int], str] = {}
     for member in stepping(members, step):
-        for topic_id, partitions in member.assigned.items():
+        for topic_id, partitions in stepping_if_many(member.assigned.items(), step):
             for partition in partitions:
                 other = owners.setdefault((topic_id, partition), member.member_id)
                 if other != member.member_id:
@@ -267,7 +268,7 @@ def _replay_records(
     """Return the group that the records create. The draft reads it; it is then dropped."""
     groups: dict[str, ConsumerGroup] = {}
     for record in stepping(records, step):
-        replay(groups, record.key, record.value, partition=group.partition)
+        replay(groups, record.key, record.value, partition=group.partition, step=step)
     return groups[group.group_id]
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from odradek.coordinator.any_group.group_settings import GroupSettings
 from odradek.coordinator.classic_groups.deadlines import ClassicDeadlines, Expiries
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall
+from odradek.coordinator.classic_groups.join import ClassicJoin, JoinCall, StaticReturn
 from odradek.coordinator.classic_groups.member import SyncReply
 from odradek.coordinator.classic_groups.rebalance import ClassicRebalance
 from odradek.coordinator.classic_groups.sync import ClassicSync, awaits_assignment, find_leaving
@@ -23,13 +23,17 @@ from odradek.coordinator.runtime.outcome import NOTHING_TO_WRITE, Outcome
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import DeadlineQueue, Now
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupRequest
 
-from .group_decisions import GroupDecisions
+from .group_decisions import Decide, GroupDecisions
 from .group_shards import GroupShard, GroupShards
 
 logger = logging.getLogger("odradek.groups")
+
+# Answers the members that wait for a decision that could not be made or written.
+Failed = Callable[[ErrorCode, Now], None]
 
 # At most this many members leave in one turn of the loop: each takes 3 us.
 LEAVES_AT_ONCE = 300
@@ -76,7 +80,38 @@ class ClassicGroupService:
                 raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}")
             shard.journal.commit(shard.state.create(group_id, now.wall_ms), now.wall_ms)
             group = shard.state.classic_group(group_id)
-        self._commit(shard, self._joins.join(group, call, now), now)
+        found = self._joins.join(group, call, now)
+        if isinstance(found, StaticReturn):
+            decide = partial(self._decide_return, group, found)
+            self._decide(shard, group, decide, partial(self._return_failed, group, found), now)
+        else:
+            self._commit(shard, found, now)
+
+    def _decide_return(
+        self, group: ClassicGroup, back: StaticReturn, shard: GroupShard, now: Now, step: Step
+    ) -> Outcome[DraftResult[None]]:
+        if shard.state.groups.get(group.group_id) is not group:
+            text = f"group {group.group_id} has another type now"
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
+        outcome = self._joins.return_static(group, back, now, step)
+        result = DraftResult(group.group_id, None)
+        return Outcome(reply=result, records=outcome.records, then=outcome.then)
+
+    def _return_failed(
+        self, group: ClassicGroup, back: StaticReturn, error: ErrorCode, now: Now
+    ) -> None:
+        if self._has(group):
+            self._joins.return_failed(group, back, error, now)
+        else:
+            back.call.reply(JoinGroupResponse(error_code=error))
+
+    def _has(self, group: ClassicGroup) -> bool:
+        """Whether the group is the one of its id: its shard may have been lost meanwhile."""
+        try:
+            groups = self._shards.at(group.partition).state.groups
+        except ApiError:
+            return False
+        return groups.get(group.group_id) is group
 
     def sync(
         self,
@@ -90,13 +125,8 @@ class ClassicGroupService:
         if not self.syncs.sync(group, request, reply):
             return
         decide = partial(self._decide_assignment, group, request)
-        try:
-            pending = self._decisions.decide(shard, group.group_id, decide, now)
-        except Exception as error:  # noqa: BLE001 # after a bug, too, the members must not wait
-            self._assignment_failed(group, request, error)
-        else:
-            if pending is not None:
-                self._decisions.keep(self._wait_for(pending, group, request))
+        failed = partial(self.syncs.assignment_failed, group, request)
+        self._decide(shard, group, decide, failed, now)
 
     def _decide_assignment(
         self,
@@ -113,25 +143,40 @@ class ClassicGroupService:
         record, then = self.syncs.assign(group, request, now, step)
         return Outcome(reply=result, records=(record,), then=(then,))
 
+    def _decide(
+        self,
+        shard: GroupShard,
+        group: ClassicGroup,
+        decide: Decide[None],
+        failed: Failed,
+        now: Now,
+    ) -> None:
+        """Make a decision about the group, now or in slices. It or `failed` answers the members."""
+        try:
+            pending = self._decisions.decide(shard, group.group_id, decide, now)
+        except Exception as error:  # noqa: BLE001 # after a bug, too, the members must not wait
+            self._failed(group, failed, error)
+        else:
+            if pending is not None:
+                self._decisions.keep(self._wait_for(pending, group, failed))
+
     async def _wait_for(
-        self, pending: Awaitable[None], group: ClassicGroup, request: SyncGroupRequest
+        self, pending: Awaitable[None], group: ClassicGroup, failed: Failed
     ) -> None:
         try:
             await pending
-        except Exception as error:  # noqa: BLE001 # as in `sync`
-            self._assignment_failed(group, request, error)
+        except Exception as error:  # noqa: BLE001 # as in `_decide`
+            self._failed(group, failed, error)
             self._decisions.alarm.set(self._decisions.clock())
 
-    def _assignment_failed(
-        self, group: ClassicGroup, request: SyncGroupRequest, error: Exception
-    ) -> None:
+    def _failed(self, group: ClassicGroup, failed: Failed, error: Exception) -> None:
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(error, ApiError):
             code = error.code
             logger.warning("a group's metadata could not be written: %s", error)
         else:
-            logger.error("an assignment failed: group %s", group.group_id, exc_info=error)
-        self.syncs.assignment_failed(group, request, code, self._decisions.clock())
+            logger.error("a decision failed: group %s", group.group_id, exc_info=error)
+        failed(code, self._decisions.clock())
 
     def leave(
         self,

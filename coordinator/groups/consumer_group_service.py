@@ -48,6 +48,7 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 )
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import LeaveGroupMemberIdentity, LeaveGroupResponse
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 from .fencing import Fencing
 from .group_decisions import GroupDecisions
@@ -193,6 +194,22 @@ class ConsumerGroupService:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
         return self._classic_joins.join(group, call, now, step)
 
+    def sync_classic(
+        self, shard: GroupShard, request: SyncGroupRequest, now: Now
+    ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+        """Serve a SyncGroup. Returns an awaitable if the decision takes long. Raises ApiError."""
+        decide = partial(self._decide_sync, request)
+        return self._decisions.decide(shard, request.group_id, decide, now, _sync_refusal)
+
+    def _decide_sync(
+        self, request: SyncGroupRequest, shard: GroupShard, now: Now, step: Step
+    ) -> Outcome[DraftResult[SyncGroupResponse]]:
+        group = shard.state.find_consumer(request.group_id)
+        if group is None:  # it has changed while the request waited
+            text = f"group {request.group_id} has another type now: the member must join again"
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, text)
+        return self.classic_members.sync(group, request, now, step)
+
     def leave(
         self,
         shard: GroupShard,
@@ -251,6 +268,10 @@ def _refusal(error: ApiError) -> ConsumerGroupHeartbeatResponse:
 
 def _leave_refusal(error: ApiError) -> LeaveGroupResponse:
     return LeaveGroupResponse(error_code=error.code)
+
+
+def _sync_refusal(error: ApiError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code)
 
 
 def _join_refusal(error: ApiError) -> JoinGroupResponse:

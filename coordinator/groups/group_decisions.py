@@ -22,7 +22,7 @@ from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
 from odradek.coordinator.runtime.outcome import JoinedRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, free
+from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -146,7 +146,8 @@ class GroupDecisions:
             reply = self._commit(decided)
             records = [*decided.outcome.records]
             del decided
-            free(step, records)
+            for _ in stepping(range(len(records)), step):  # each may have thousands of entries
+                records.pop()
             return reply
 
     def _decided(
@@ -155,7 +156,7 @@ class GroupDecisions:
         now = self.clock()
         outcome = decide(shard, now, step)
         prepared = shard.journal.prepare(outcome, now.wall_ms, step)
-        if prepared is not None and len(prepared.joined) > FEW_RECORDS:
+        if prepared is not None and not _is_of_classic_group(shard, group_id, prepared):
             # One record in their place has the group as they leave it.
             records = [joined.record for joined in prepared.joined]
             new_group = outcome.reply.new_group
@@ -167,6 +168,14 @@ class GroupDecisions:
         reply = commit(*decided)
         self.alarm.set(decided.now)
         return reply
+
+
+def _is_of_classic_group(shard: GroupShard, group_id: str, prepared: Prepared) -> bool:
+    """Whether this is the record of a classic group that stays one: it need not be copied.
+
+    Its replay is short, see ClassicGroup.plan.
+    """
+    return len(prepared.joined) == 1 and shard.state.find_classic(group_id) is not None
 
 
 def while_unchanged(group_id: str, find: FindShard, make: Callable[[GroupShard], T]) -> T:

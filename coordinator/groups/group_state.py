@@ -144,7 +144,14 @@ class GroupState:
     def _replay_modern_group(
         self, records: GroupRecords[Any], key: Any, value: Message | None, context: ReplayContext
     ) -> None:
-        records.replay(self.groups, key, value, context.timestamp_ms, partition=self._partition)
+        records.replay(
+            self.groups,
+            key,
+            value,
+            context.timestamp_ms,
+            partition=self._partition,
+            step=self._step,
+        )
 
     def _replay_offset(
         self, key: OffsetCommitKey, value: OffsetCommitValue | None, context: ReplayContext

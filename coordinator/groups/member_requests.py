@@ -148,15 +148,20 @@ class MemberRequests:
     def sync_group(
         self, request: SyncGroupRequest
     ) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
-        """Serve a SyncGroup. Returns an awaitable until the leader has sent the assignment."""
+        """Serve a SyncGroup.
+
+        Returns an awaitable until the leader has sent the assignment, or if the decision takes
+        long.
+        """
         parked: Parked[SyncGroupResponse] = Parked(self._releases)
         now = self._clock()
         try:
             shard, group = self._group_of_member(request.group_id)
             if isinstance(group, ConsumerGroup):
-                parked(self._consumer.classic_members.sync(group, request, now))
-            else:
-                self._classic.sync(shard, group, request, parked, now)
+                response = self._consumer.sync_classic(shard, request, now)
+                self._alarm.set(now)
+                return response
+            self._classic.sync(shard, group, request, parked, now)
         except ApiError as error:
             parked(SyncGroupResponse(error_code=error.code))
         self._alarm.set(now)

@@ -2,8 +2,8 @@
 
 Kafka maps a group to its partition by the hash. The order of a HashMap breaks ties: which protocol
 a group elects when two have the same number of votes, and which of two equally loaded processes
-gets a task. That order is not specified by Java, but has not changed since 2014 (Java 8). Never
-change these functions.
+gets a task. It also decides how large the internal topics of a streams group are. That order is not
+specified by Java, but has not changed since 2014 (Java 8). Never change these functions.
 """
 
 from collections.abc import Callable, Collection

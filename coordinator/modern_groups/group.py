@@ -15,6 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.runtime.copies import Copyable
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now, TimerMoment
 from odradek.protocol.errors import ApiError, ErrorCode
 
@@ -79,7 +80,7 @@ class EpochGroup(Copyable, Generic[M, T]):
             self.assignment_epoch = value.assignment_epoch
             self.assignment_timestamp_ms = value.assignment_timestamp
 
-    def _replace_member(self, old: M | None, new: M | None) -> None:
+    def _replace_member(self, old: M | None, new: M | None, step: Step = no_step) -> None:  # noqa: ARG002 # of other groups
         """Add (`old` is None), change, or remove (`new` is None) a member.
 
         A member that rejoins may bring another instance id. The old instance id is then free. In
@@ -183,9 +184,9 @@ class ModernGroup(EpochGroup[M, Assignment]):
         super().__init__(group_id, partition)
         self.subscriptions = subscriptions
 
-    def _replace_member(self, old: M | None, new: M | None) -> None:
-        self.subscriptions.replace_member(old, new)
-        super()._replace_member(old, new)
+    def _replace_member(self, old: M | None, new: M | None, step: Step = no_step) -> None:
+        self.subscriptions.replace_member(old, new, step)
+        super()._replace_member(old, new, step)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether some member is subscribed to the topic."""

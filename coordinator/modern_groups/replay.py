@@ -10,6 +10,7 @@ Kafka: the replay methods of GroupMetadataManager.
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Generic, TypeVar, cast
 
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.schema import Message
 
 G = TypeVar("G")
@@ -22,12 +23,12 @@ class GroupRecords(Generic[G]):
         self,
         new_group: Callable[[str, int], G],
         epoch_key: type[Message],
-        apply_of: Mapping[type[Message], Callable[[G, Any, Any, int], None]],
+        apply_of: Mapping[type[Message], Callable[[G, Any, Any, int, Step], None]],
     ) -> None:
         """`new_group` is the class of the groups. It is called with a group id and a partition.
 
         `apply_of` is by key class. Its arguments: the group, the key, the value (None for a
-        tombstone), the record's time in wall-clock ms.
+        tombstone), the record's time in wall-clock ms, and a step, for values that may be large.
         """
         self._new_group = new_group
         self._epoch_key = epoch_key
@@ -41,6 +42,7 @@ class GroupRecords(Generic[G]):
         timestamp_ms: int = 0,
         *,
         partition: int = 0,
+        step: Step = no_step,
     ) -> None:
         """Apply one record to `groups`: groups of any type by id. One of another type is replaced.
 
@@ -57,4 +59,4 @@ class GroupRecords(Generic[G]):
         if value is None and isinstance(key, self._epoch_key):
             del groups[group_id]
         else:
-            self.apply_of[type(key)](cast("G", group), key, value, timestamp_ms)
+            self.apply_of[type(key)](cast("G", group), key, value, timestamp_ms, step)

@@ -35,12 +35,12 @@ class TopicSubscriptions(Copyable, Generic[M]):
     def __init__(self) -> None:
         self.topics: dict[str, Subscribers] = {}
 
-    def replace_member(self, old: M | None, new: M | None) -> None:
+    def replace_member(self, old: M | None, new: M | None, step: Step = no_step) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
         if old and new and old.subscribed_topics == new.subscribed_topics:
             return
-        self._count_members(self.topics, [old], -1)
-        self._count_members(self.topics, [new], +1)
+        self._count_members(self.topics, [old], -1, step)
+        self._count_members(self.topics, [new], +1, step)
 
     def topics_if(self, old: M, new: M, step: Step = no_step) -> dict[str, Subscribers]:
         """Subscribers by topic if `old` became `new`. The group must not change in a step."""

@@ -15,7 +15,7 @@ from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, member_state
 from odradek.coordinator.modern_groups.subscriptions import TopicSubscriptions
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentValue,
@@ -53,7 +53,9 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     # -- replay ------------------------------------------------------------------------------------
 
-    def replay_member(self, member_id: str, value: ShareGroupMemberMetadataValue | None) -> None:
+    def replay_member(
+        self, member_id: str, value: ShareGroupMemberMetadataValue | None, step: Step = no_step
+    ) -> None:
         """Apply type 10, a member's subscription. A tombstone removes the member."""
         old = self.members.get(member_id)
         if value is not None:
@@ -62,11 +64,11 @@ class ShareGroup(ModernGroup[ShareMember]):
                 rack_id=value.rack_id,
                 client_id=value.client_id,
                 client_host=value.client_host,
-                subscribed_topics=frozenset(value.subscribed_topic_names),
+                subscribed_topics=frozenset(stepping_if_many(value.subscribed_topic_names, step)),
             )
-            self._replace_member(old, new)
+            self._replace_member(old, new, step)
         elif old is not None:
-            self._replace_member(old, None)
+            self._replace_member(old, None, step)
 
     def replay_metadata(self, value: ShareGroupMetadataValue) -> None:
         """Apply type 11, the group epoch. Its tombstone removes the group (replay.py)."""
@@ -74,17 +76,23 @@ class ShareGroup(ModernGroup[ShareMember]):
         self.metadata_hash = value.metadata_hash
 
     def replay_target(
-        self, member_id: str, value: ShareGroupTargetAssignmentMemberValue | None
+        self,
+        member_id: str,
+        value: ShareGroupTargetAssignmentMemberValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 13, a member's target. A tombstone removes it."""
         self._replayed += 1
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = assignment_of(value.topic_partitions)
+            self.targets[member_id] = assignment_of(value.topic_partitions, step)
 
     def replay_current_assignment(
-        self, member_id: str, value: ShareGroupCurrentMemberAssignmentValue | None
+        self,
+        member_id: str,
+        value: ShareGroupCurrentMemberAssignmentValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 14, the partitions that a member reads. After a tombstone it reads none."""
         old = self.members.get(member_id)
@@ -94,9 +102,9 @@ class ShareGroup(ModernGroup[ShareMember]):
                 member_epoch=value.member_epoch,
                 previous_member_epoch=value.previous_member_epoch,
                 state=member_state(value.state),
-                assigned=assignment_of(value.assigned_partitions),
+                assigned=assignment_of(value.assigned_partitions, step),
             )
-            self._replace_member(old, new)
+            self._replace_member(old, new, step)
         elif old is not None:
             leaving = replace(
                 old,
@@ -104,21 +112,26 @@ class ShareGroup(ModernGroup[ShareMember]):
                 previous_member_epoch=LEAVING_EPOCH,
                 assigned=NOTHING,
             )
-            self._replace_member(old, leaving)
+            self._replace_member(old, leaving, step)
 
     def replay_state_partitions(
-        self, value: ShareGroupStatePartitionMetadataValue | None, timestamp_ms: int
+        self,
+        value: ShareGroupStatePartitionMetadataValue | None,
+        timestamp_ms: int,
+        step: Step = no_step,
     ) -> None:
         """Apply type 15, the partitions with stored state."""
         self._replayed += 1
         self.has_state_record = value is not None
         self.state_partitions = (
-            NO_STATE if value is None else state_partitions_of(value, timestamp_ms)
+            NO_STATE if value is None else state_partitions_of(value, timestamp_ms, step)
         )
 
-    def _replace_member(self, old: ShareMember | None, new: ShareMember | None) -> None:
+    def _replace_member(
+        self, old: ShareMember | None, new: ShareMember | None, step: Step = no_step
+    ) -> None:
         self._replayed += 1
-        super()._replace_member(old, new)
+        super()._replace_member(old, new, step)
 
     # -- queries -----------------------------------------------------------------------------------
 

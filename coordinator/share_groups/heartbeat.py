@@ -193,9 +193,10 @@ class ShareHeartbeats:
             draft.records.append(subscription_record(draft.group_id, updated, draft.step))
         is_bumped = self._bump_epoch(draft, member, updated)
         epoch, target = self._update_target(draft, member, updated)
-        reconciled = self._reconcile(updated, epoch, target, is_forced=is_bumped)
+        reconciled = self._reconcile(updated, epoch, target, draft.step, is_forced=is_bumped)
         if reconciled != updated:
-            draft.records.append(current_assignment_record(draft.group_id, reconciled))
+            record = current_assignment_record(draft.group_id, reconciled, draft.step)
+            draft.records.append(record)
         until_ms = draft.now.timer_ms + self._configs.session_timeout_ms(draft.group_id)
         key = draft.group.key_of(reconciled.member_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
@@ -244,12 +245,13 @@ class ShareHeartbeats:
             assignable=group.state_partitions.assignable(),
         )
         for member_id, target in changed_targets(group.targets, targets, draft.step):
-            draft.records.append(target_record(group.group_id, member_id, target))
+            record = target_record(group.group_id, member_id, target, draft.step)
+            draft.records.append(record)
         draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
         return draft.epoch, targets[updated.member_id]
 
     def _reconcile(
-        self, member: ShareMember, epoch: int, target: Assignment, *, is_forced: bool
+        self, member: ShareMember, epoch: int, target: Assignment, step: Step, *, is_forced: bool
     ) -> ShareMember:
         """Move the member to its target, without topics that it does not subscribe to.
 
@@ -258,8 +260,9 @@ class ShareHeartbeats:
         is_behind = member.member_epoch != epoch or member.state is not MemberState.STABLE
         if not (is_behind or is_forced):
             return member
-        subscribed = self._topics.ids_of(member.subscribed_topics)
-        assigned = {id_: them for id_, them in target.items() if id_ in subscribed}
+        subscribed = self._topics.ids_of(stepping_if_many(member.subscribed_topics, step))
+        reaches = stepping_if_many(target.items(), step)
+        assigned = {id_: them for id_, them in reaches if id_ in subscribed}
         if member.member_epoch == epoch:
             return replace(member, assigned=assigned)
         return replace(
@@ -292,8 +295,10 @@ class ShareHeartbeats:
                 new[topic_id] = TopicOfState(name, frozenset(range(count)) - known, now_ms)
         if not new:
             return None
-        state = group.state_partitions.with_initializing(new)
-        draft.records.append(state_partitions_record(group.group_id, state, self._topics.name_of))
+        state = group.state_partitions.with_initializing(new, draft.step)
+        name_of = self._topics.name_of
+        record = state_partitions_record(group.group_id, state, name_of, draft.step)
+        draft.records.append(record)
         # Partitions that were added to a topic are read from their beginning. As in Kafka, so are
         # the others of a topic of which an administrator has set some start offsets.
         grown = group.state_partitions.initialized.keys() & new.keys()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from odradek.coordinator.assignors.assignment import NOTHING, Assignment
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, sorted_in_steps
+from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping_if_many
 from odradek.protocol.records.share_group import (
     ShareGroupCurrentMemberAssignmentKey,
     ShareGroupCurrentMemberAssignmentValue,
@@ -47,20 +47,24 @@ def subscription_record(group_id: str, member: ShareMember, step: Step) -> Journ
     return JournalRecord(value, key=key)
 
 
-def target_record(group_id: str, member_id: str, target: Assignment) -> JournalRecord:
+def target_record(
+    group_id: str, member_id: str, target: Assignment, step: Step = no_step
+) -> JournalRecord:
     """A member's target assignment (type 13)."""
-    value = ShareGroupTargetAssignmentMemberValue(topic_partitions=_partitions(target))
+    value = ShareGroupTargetAssignmentMemberValue(topic_partitions=_partitions(target, step))
     key = ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return JournalRecord(value, key=key)
 
 
-def current_assignment_record(group_id: str, member: ShareMember) -> JournalRecord:
+def current_assignment_record(
+    group_id: str, member: ShareMember, step: Step = no_step
+) -> JournalRecord:
     """The partitions that a member reads (type 14)."""
     value = ShareGroupCurrentMemberAssignmentValue(
         member_epoch=member.member_epoch,
         previous_member_epoch=member.previous_member_epoch,
         state=member.state,
-        assigned_partitions=_partitions(member.assigned),
+        assigned_partitions=_partitions(member.assigned, step),
     )
     key = ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     return JournalRecord(value, key=key)
@@ -100,12 +104,15 @@ def target_epoch_record(group_id: str, assignment_epoch: int, now_ms: int) -> Jo
 
 
 def state_partitions_record(
-    group_id: str, state: StatePartitions, name_of: Callable[[bytes], str | None]
+    group_id: str,
+    state: StatePartitions,
+    name_of: Callable[[bytes], str | None],
+    step: Step = no_step,
 ) -> JournalRecord:
     """The partitions with stored state (type 15). `name_of` returns the name of a topic id."""
     value = ShareGroupStatePartitionMetadataValue(
-        initializing_topics=_topics(state.initializing),
-        initialized_topics=_topics(state.initialized),
+        initializing_topics=_topics(state.initializing, step),
+        initialized_topics=_topics(state.initialized, step),
         deleting_topics=[
             TopicInfo(topic_id=topic_id, topic_name=name_of(topic_id) or UNKNOWN_TOPIC)
             for topic_id in sorted(state.deleting)
@@ -130,22 +137,23 @@ def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[JournalRe
 # -- from records ----------------------------------------------------------------------------------
 
 
-def assignment_of(topics: Sequence[TopicPartitions]) -> Assignment:
+def assignment_of(topics: Sequence[TopicPartitions], step: Step = no_step) -> Assignment:
     """Return the assignment in a record of type 13 or 14."""
     if not topics:
         return NOTHING
-    return {topic.topic_id: frozenset(topic.partitions) for topic in topics}
+    named = stepping_if_many(topics, step)
+    return {topic.topic_id: frozenset(topic.partitions) for topic in named}
 
 
 def state_partitions_of(
-    value: ShareGroupStatePartitionMetadataValue, timestamp_ms: int
+    value: ShareGroupStatePartitionMetadataValue, timestamp_ms: int, step: Step = no_step
 ) -> StatePartitions:
     """Return the partitions in a record of type 15 that was written at `timestamp_ms`."""
 
     def topics(infos: Sequence[TopicPartitionsInfo]) -> Topics:
         return {
             info.topic_id: TopicOfState(info.topic_name, frozenset(info.partitions), timestamp_ms)
-            for info in infos
+            for info in stepping_if_many(infos, step)
         }
 
     return StatePartitions(
@@ -155,17 +163,17 @@ def state_partitions_of(
     )
 
 
-def _partitions(assignment: Assignment) -> list[TopicPartitions]:
+def _partitions(assignment: Assignment, step: Step) -> list[TopicPartitions]:
     return [
         TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-        for topic_id, partitions in assignment.items()
+        for topic_id, partitions in stepping_if_many(assignment.items(), step)
     ]
 
 
-def _topics(topics: Topics) -> list[TopicPartitionsInfo]:
+def _topics(topics: Topics, step: Step) -> list[TopicPartitionsInfo]:
     return [
         TopicPartitionsInfo(
             topic_id=topic_id, topic_name=topic.name, partitions=sorted(topic.partitions)
         )
-        for topic_id, topic in topics.items()
+        for topic_id, topic in stepping_if_many(topics.items(), step)
     ]

@@ -17,20 +17,24 @@ SHARE_GROUP_RECORDS = GroupRecords(
     ShareGroupMetadataKey,
     {
         ShareGroupMemberMetadataKey: (
-            lambda group, key, value, _: group.replay_member(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_member(key.member_id, value, step)
         ),
-        ShareGroupMetadataKey: lambda group, _key, value, _: group.replay_metadata(value),
+        ShareGroupMetadataKey: lambda group, _key, value, *_: group.replay_metadata(value),
         ShareGroupTargetAssignmentMetadataKey: (
-            lambda group, _key, value, _: group.replay_target_epoch(value)
+            lambda group, _key, value, *_: group.replay_target_epoch(value)
         ),
         ShareGroupTargetAssignmentMemberKey: (
-            lambda group, key, value, _: group.replay_target(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_target(key.member_id, value, step)
         ),
         ShareGroupCurrentMemberAssignmentKey: (
-            lambda group, key, value, _: group.replay_current_assignment(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_current_assignment(
+                key.member_id, value, step
+            )
         ),
         ShareGroupStatePartitionMetadataKey: (
-            lambda group, _key, value, at_ms: group.replay_state_partitions(value, at_ms)
+            lambda group, _key, value, at_ms, step: group.replay_state_partitions(
+                value, at_ms, step
+            )
         ),
     },
 )

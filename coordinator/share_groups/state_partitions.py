@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 
 
 class TopicOfState(NamedTuple):
@@ -36,11 +37,11 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
     initialized: Topics = NO_TOPICS
     deleting: frozenset[bytes] = frozenset()
 
-    def with_initializing(self, topics: Topics) -> "StatePartitions":
+    def with_initializing(self, topics: Topics, step: Step = no_step) -> "StatePartitions":
         """Begin to create the state of these topics; those being deleted no longer are."""
         return replace(
             self,
-            initializing=_united(self.initializing, topics),
+            initializing=_united(self.initializing, topics, step),
             deleting=self.deleting - topics.keys(),
         )
 
@@ -103,9 +104,9 @@ class StatePartitions(Struct, frozen=True, kw_only=True):
 NO_STATE = StatePartitions()
 
 
-def _united(some: Topics, others: Topics) -> Topics:
+def _united(some: Topics, others: Topics, step: Step = no_step) -> Topics:
     united = dict(some)
-    for topic_id, topic in others.items():
+    for topic_id, topic in stepping_if_many(others.items(), step):
         known = united.get(topic_id)
         partitions = topic.partitions if known is None else known.partitions | topic.partitions
         united[topic_id] = topic._replace(partitions=partitions)

@@ -18,7 +18,12 @@ from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import Subtopology, TopicInfo
 
-from .partition_counts import PartitionCounts, TopicsProblem, decide_partition_counts
+from .partition_counts import (
+    PartitionCounts,
+    TopicsProblem,
+    copartitioned_topics,
+    decide_partition_counts,
+)
 from .status import Status, StatusCode
 from .topology import Topology
 
@@ -84,9 +89,11 @@ def configure(
         step()
         return seen(topic)
 
+    in_order = topology.in_hash_order(step)
+    joined = copartitioned_topics(in_order, step)  # an index is wrong whatever topics exist
     try:
         _check_sources(topology, existing_seen, step)
-        counts = decide_partition_counts(topology, existing_seen, step)
+        counts = decide_partition_counts(in_order, joined, existing_seen, step)
         subtopologies = {
             subtopology_id: _configured(topology.subtopologies[subtopology_id], counts, step)
             for subtopology_id in sorted(topology.subtopologies)

@@ -25,6 +25,7 @@ from odradek.coordinator.modern_groups.commit_checks import needs_member
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.modern_groups.member import LEAVING_EPOCH, MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.records.streams_group import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -112,21 +113,28 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
             self._replace_member(old, None)
 
     def replay_target(
-        self, member_id: str, value: StreamsGroupTargetAssignmentMemberValue | None
+        self,
+        member_id: str,
+        value: StreamsGroupTargetAssignmentMemberValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 21, a member's target. A tombstone removes it."""
         if value is None:
             self.targets.pop(member_id, None)
         else:
-            self.targets[member_id] = target_of(value)
+            self.targets[member_id] = target_of(value, step)
 
     def replay_current_assignment(
-        self, member_id: str, value: StreamsGroupCurrentMemberAssignmentValue | None
+        self,
+        member_id: str,
+        value: StreamsGroupCurrentMemberAssignmentValue | None,
+        step: Step = no_step,
     ) -> None:
         """Apply type 22, the tasks that a member owns. After a tombstone it owns none."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_assignment(self.member_or_new(member_id), value))
+            new = with_assignment(self.member_or_new(member_id), value, step)
+            self._replace_member(old, new, step)
         elif old is not None:
             leaving = replace(
                 old,
@@ -135,12 +143,14 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
                 assigned=OWNS_NOTHING,
                 pending_revocation=OWNS_NOTHING,
             )
-            self._replace_member(old, leaving)
+            self._replace_member(old, leaving, step)
 
-    def _replace_member(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
+    def _replace_member(
+        self, old: StreamsMember | None, new: StreamsMember | None, step: Step = no_step
+    ) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
-        super()._replace_member(old, new)
-        self.owners.replace_member(old, new)
+        super()._replace_member(old, new, step)
+        self.owners.replace_member(old, new, step)
         if new is None:
             self._task_offsets.pop(old.member_id if old else "", None)
         if not self.members:

@@ -8,8 +8,9 @@
                          others, or the largest is used
     changelog topics     the number of tasks of their subtopology
 
-An existing topic keeps its number. The time is linear in the size of the topology, which a client
-sends. Kafka: RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics.
+What a topic gets depends on the order in which the subtopologies are passed: Kafka's is that of a
+HashMap. An existing topic keeps its number. The time is linear in the size of the topology, which a
+client sends. Kafka: RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.streams_group import CopartitionGroup, Subtopology, TopicInfo
 
 from .status import Status, StatusCode
-from .topology import Topology, names_of, read_topics
+from .topology import names_of, read_topics
 
 
 class TopicsProblem(Exception):  # noqa: N818 # it is a status of the group, not an error
@@ -61,19 +62,17 @@ class PartitionCounts:
 
 
 def decide_partition_counts(
-    topology: Topology, existing: Callable[[str], int | None], step: Step = no_step
+    subtopologies: Sequence[Subtopology],
+    joined: Iterable[frozenset[str]],
+    existing: Callable[[str], int | None],
+    step: Step = no_step,
 ) -> PartitionCounts:
     """Decide about all internal topics. The source topics exist.
 
-    Raises TopicsProblem INCORRECTLY_PARTITIONED_TOPICS; ApiError: STREAMS_INVALID_TOPOLOGY,
-    UNKNOWN_SERVER_ERROR.
+    `subtopologies` are in Kafka's order (Topology.in_hash_order), `joined` what
+    `copartitioned_topics` has returned of them. Raises TopicsProblem
+    INCORRECTLY_PARTITIONED_TOPICS; ApiError: STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
     """
-    subtopologies = list(topology.subtopologies.values())
-    joined = [
-        group
-        for subtopology in stepping(subtopologies, step)
-        for group in _copartitioned(subtopology, step)
-    ]
     counts = PartitionCounts(existing)
     infos = list(stepping(_repartition_infos(subtopologies), step))
     counts.decided |= _repartition_topics(subtopologies, infos, existing, step)
@@ -173,8 +172,19 @@ def _decide_sinks(
 # -- topics that are joined ------------------------------------------------------------------------
 
 
+def copartitioned_topics(subtopologies: Iterable[Subtopology], step: Step) -> list[frozenset[str]]:
+    """Return the topics of each co-partition group.
+
+    Raises ApiError UNKNOWN_SERVER_ERROR for an index out of range.
+    """
+    return [
+        group
+        for subtopology in stepping(subtopologies, step)
+        for group in _copartitioned(subtopology, step)
+    ]
+
+
 def _copartitioned(subtopology: Subtopology, step: Step) -> Iterator[frozenset[str]]:
-    """Yield the topics of each co-partition group. Raises ApiError for an index out of range."""
     repartition = list(names_of(subtopology.repartition_source_topics))
     for group in stepping(subtopology.copartition_groups, step):
         yield frozenset(_named(group, subtopology.source_topics, repartition))

@@ -76,6 +76,9 @@ class StreamsRebalance:
         """
         topology = draft.group.topology
         if sent is not None:
+            if sent.epoch < 0:  # Kafka could not load its record
+                text = f"the epoch of a topology must not be negative, as {sent.epoch} is"
+                raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
             new = Topology(topology_value(sent, draft.step))
             if topology is None:
                 draft.records.append(topology_record(draft.group_id, new.value))

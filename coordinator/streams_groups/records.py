@@ -191,7 +191,7 @@ def with_metadata(member: StreamsMember, value: StreamsGroupMemberMetadataValue)
 
 
 def with_assignment(
-    member: StreamsMember, value: StreamsGroupCurrentMemberAssignmentValue
+    member: StreamsMember, value: StreamsGroupCurrentMemberAssignmentValue, step: Step = no_step
 ) -> StreamsMember:
     """Return the member after a record of type 22; what it has reported is kept."""
     return replace(
@@ -200,32 +200,34 @@ def with_assignment(
         previous_member_epoch=value.previous_member_epoch,
         state=_STATES.get(value.state, MemberState.UNKNOWN),
         assigned=OwnedTasks(
-            _epochs(value.active_tasks, value.member_epoch),
-            task_set(value.standby_tasks),
-            task_set(value.warmup_tasks),
+            _epochs(value.active_tasks, value.member_epoch, step),
+            task_set(value.standby_tasks, step),
+            task_set(value.warmup_tasks, step),
         ),
         pending_revocation=OwnedTasks(
-            _epochs(value.active_tasks_pending_revocation, value.member_epoch),
-            task_set(value.standby_tasks_pending_revocation),
-            task_set(value.warmup_tasks_pending_revocation),
+            _epochs(value.active_tasks_pending_revocation, value.member_epoch, step),
+            task_set(value.standby_tasks_pending_revocation, step),
+            task_set(value.warmup_tasks_pending_revocation, step),
         ),
     )
 
 
-def target_of(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
+def target_of(value: StreamsGroupTargetAssignmentMemberValue, step: Step = no_step) -> Tasks:
     """Return the target in a record of type 21."""
     return Tasks(
-        task_set(value.active_tasks), task_set(value.standby_tasks), task_set(value.warmup_tasks)
+        task_set(value.active_tasks, step),
+        task_set(value.standby_tasks, step),
+        task_set(value.warmup_tasks, step),
     )
 
 
-def _epochs(tasks: Iterable[CurrentTasks], member_epoch: int) -> TaskEpochs:
+def _epochs(tasks: Iterable[CurrentTasks], member_epoch: int, step: Step) -> TaskEpochs:
     """Active tasks with the epochs of their assignment.
 
     Kafka 4.2 and earlier wrote no epochs; then the member's epoch is used.
     """
     owned: dict[str, Mapping[int, int]] = {}
-    for current in tasks:
+    for current in stepping(tasks, step):
         epochs = current.assignment_epochs
         if epochs is None or len(epochs) != len(current.partitions):
             if epochs:

@@ -16,20 +16,22 @@ STREAMS_GROUP_RECORDS = GroupRecords(
     StreamsGroup,
     StreamsGroupMetadataKey,
     {
-        StreamsGroupMetadataKey: lambda group, _key, value, _: group.replay_metadata(value),
+        StreamsGroupMetadataKey: lambda group, _key, value, *_: group.replay_metadata(value),
         StreamsGroupMemberMetadataKey: (
-            lambda group, key, value, _: group.replay_member(key.member_id, value)
+            lambda group, key, value, *_: group.replay_member(key.member_id, value)
         ),
         StreamsGroupTargetAssignmentMetadataKey: (
-            lambda group, _key, value, _: group.replay_target_epoch(value)
+            lambda group, _key, value, *_: group.replay_target_epoch(value)
         ),
         StreamsGroupTargetAssignmentMemberKey: (
-            lambda group, key, value, _: group.replay_target(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_target(key.member_id, value, step)
         ),
         StreamsGroupCurrentMemberAssignmentKey: (
-            lambda group, key, value, _: group.replay_current_assignment(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_current_assignment(
+                key.member_id, value, step
+            )
         ),
-        StreamsGroupTopologyKey: lambda group, _key, value, _: group.replay_topology(value),
+        StreamsGroupTopologyKey: lambda group, _key, value, *_: group.replay_topology(value),
     },
 )
 

@@ -10,6 +10,7 @@ currentWarmupTaskToProcessIds.
 """
 
 from odradek.coordinator.runtime.copies import Copyable
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 
 from .member import StreamsMember
 from .tasks import OwnedTasks, TaskSet
@@ -37,36 +38,40 @@ class TaskOwners(Copyable):
         """Whether a process owns the task as a warm-up task."""
         return process_id in self._warmup.get((subtopology_id, partition), NOBODY)
 
-    def replace_member(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
+    def replace_member(
+        self, old: StreamsMember | None, new: StreamsMember | None, step: Step = no_step
+    ) -> None:
         """Add (`old` is None), change, or remove (`new` is None) a member."""
         if old is not None:
-            self._remove(old.assigned, old.process_id)
-            self._remove(old.pending_revocation, old.process_id)
+            self._remove(old.assigned, old.process_id, step)
+            self._remove(old.pending_revocation, old.process_id, step)
         if new is not None:
-            self._add(new.assigned, new.process_id)
-            self._add(new.pending_revocation, new.process_id)
+            self._add(new.assigned, new.process_id, step)
+            self._add(new.pending_revocation, new.process_id, step)
 
-    def _remove(self, tasks: OwnedTasks, process_id: str) -> None:
+    def _remove(self, tasks: OwnedTasks, process_id: str, step: Step) -> None:
         for subtopology_id, partitions in tasks.active.items():
-            for partition in partitions:
+            for partition in stepping_if_many(partitions, step):
                 task = (subtopology_id, partition)
                 # Replay may see the record of the next owner first, if the log has been cleaned.
                 if self._active.get(task) == process_id:
                     del self._active[task]
-        _discard(self._standby, tasks.standby, process_id)
-        _discard(self._warmup, tasks.warmup, process_id)
+        _discard(self._standby, tasks.standby, process_id, step)
+        _discard(self._warmup, tasks.warmup, process_id, step)
 
-    def _add(self, tasks: OwnedTasks, process_id: str) -> None:
+    def _add(self, tasks: OwnedTasks, process_id: str, step: Step) -> None:
         for subtopology_id, partitions in tasks.active.items():
-            for partition in partitions:
+            for partition in stepping_if_many(partitions, step):
                 self._active[subtopology_id, partition] = process_id
-        _insert(self._standby, tasks.standby, process_id)
-        _insert(self._warmup, tasks.warmup, process_id)
+        _insert(self._standby, tasks.standby, process_id, step)
+        _insert(self._warmup, tasks.warmup, process_id, step)
 
 
-def _discard(owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str) -> None:
+def _discard(
+    owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str, step: Step
+) -> None:
     for subtopology_id, partitions in tasks.items():
-        for partition in partitions:
+        for partition in stepping_if_many(partitions, step):
             task = (subtopology_id, partition)
             others = owners.get(task, NOBODY) - {owner}
             if others:
@@ -75,8 +80,10 @@ def _discard(owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owne
                 owners.pop(task, None)
 
 
-def _insert(owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str) -> None:
+def _insert(
+    owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str, step: Step
+) -> None:
     for subtopology_id, partitions in tasks.items():
-        for partition in partitions:
+        for partition in stepping_if_many(partitions, step):
             task = (subtopology_id, partition)
             owners[task] = owners.get(task, NOBODY) | {owner}

@@ -12,6 +12,7 @@ Kafka: StreamsTopology.
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from odradek.coordinator.java.java_hash import hash_map_order
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
@@ -41,6 +42,11 @@ class Topology:
         if len(self.subtopologies) != len(value.subtopologies):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "a subtopology occurs twice")
         self._required_topics: frozenset[str] | None = None
+
+    def in_hash_order(self, step: Step) -> list[Subtopology]:
+        """Return the subtopologies in the order of the HashMap in which Kafka keeps them."""
+        ids = hash_map_order(self.subtopologies, step=step)
+        return [self.subtopologies[subtopology_id] for subtopology_id in ids]
 
     def is_like(self, other: "Topology", step: Step) -> bool:
         """Whether two topologies have the same epoch and the same subtopologies, in any order."""

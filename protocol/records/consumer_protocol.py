@@ -86,9 +86,13 @@ def _first_version(message: type[Message], data: bytes) -> int:
     return version
 
 
-def encode_versioned(message: Message, version: int) -> bytes:
-    """Encode a message, preceded by its version."""
-    return _VERSION.pack(version) + message.encode(version)
+def encode_versioned(message: Message, version: int, step: Step | None = None) -> bytes:
+    """Encode a message, preceded by its version. `step` is called before each item of an array."""
+    if step is None:
+        return _VERSION.pack(version) + message.encode(version)
+    out = bytearray(_VERSION.pack(version))
+    codec_for(type(message), version).write_in_steps(message, out, [], step)
+    return bytes(out)
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str]:

@@ -14,6 +14,7 @@ from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.any_group.group_settings import ConsumerGroupSettings, ShareGroupSettings
 from odradek.coordinator.classic_groups.records import group_record
 from odradek.coordinator.consumer_groups.description import described as describe_consumers
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.runtime.outcome import Outcome
 from odradek.coordinator.share_groups.description import described as describe_share_group
@@ -45,6 +46,7 @@ ATTEMPTS = 15
 # A stretch of 4 ms keeps nobody waiting. It takes longer beside others that use the same caches.
 LIMIT_MS = 8.0
 TOPIC, OTHER = "topic", "other"
+MANY_TOPICS = [f"topic-{number:05}" for number in range(10_000)]
 
 
 class Large:
@@ -106,6 +108,19 @@ class Large:
         shard = self.beats.groups.coordinator.shards.of(GROUP)
         shard.journal.commit(Outcome(reply=None, records=(record,)), 0)
 
+    def make_topics(self) -> None:
+        """Create very many topics."""
+        for names in (MANY_TOPICS[:5_000], MANY_TOPICS[5_000:]):  # one request may not have all
+            topics = [NewTopic(name=name, partition_count=1) for name in names]
+            self.beats.metadata.create(*topics)
+
+    def make_shared_topics(self) -> None:
+        """As `make_topics`; a share group reads them, and has no targets yet."""
+        self.make_topics()
+        share_join(self, 0, *MANY_TOPICS)
+        self.beats.advance(0)  # the states of the partitions are created
+        self.pass_interval()
+
     def pass_interval(self) -> None:
         """Let the assignment interval pass, without a turn of the loop."""
         self.beats.loop.now_ms += INTERVAL_MS
@@ -135,19 +150,19 @@ def member_id(number: int) -> str:
     return f"member-{number:05}"
 
 
-def share_join(large: Large, number: int, topic: str = TOPIC) -> Any:
+def share_join(large: Large, number: int, *topics: str) -> Any:
     request = ShareGroupHeartbeatRequest(
         group_id=GROUP,
         member_id=member_id(number),
         member_epoch=0,
-        subscribed_topic_names=[topic],
+        subscribed_topic_names=list(topics or [TOPIC]),
     )
     caller = Caller("client", "/127.0.0.1", 1)
     return large.beats.groups.coordinator.members.share_group_heartbeat(request, caller)
 
 
-def classic_join(large: Large) -> Any:
-    members, protocols = large.beats.groups.coordinator.members, {"range": subscription(TOPIC)}
+def classic_join(large: Large, *topics: str) -> Any:
+    members, protocols = large.beats.groups.coordinator.members, {"range": subscription(*topics)}
     request = JoinGroupRequest(
         group_id=GROUP,
         session_timeout_ms=SESSION_MS,
@@ -162,6 +177,11 @@ def classic_join(large: Large) -> Any:
     return members.join_group(request, Caller("client", "/127.0.0.1", 9))
 
 
+def classic_sync(large: Large) -> Any:
+    epoch = large.beats.group().members["classic"].member_epoch
+    return large.beats.groups.send_sync("classic", epoch)
+
+
 def leave(large: Large, member_ids: Iterable[str]) -> Any:
     leaving = [LeaveGroupMemberIdentity(member_id=one) for one in member_ids]
     members = large.beats.groups.coordinator.members
@@ -173,7 +193,7 @@ CONSUMER_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "the first targets": lambda large: large.beats.join("first", TOPIC),
     "a join": lambda large: large.beats.join("a", TOPIC),
     "a join with another subscription": lambda large: large.beats.join("b", TOPIC, OTHER),
-    "a join of a classic member": classic_join,
+    "a join of a classic member": lambda large: classic_join(large, TOPIC),
     "a leave": lambda large: large.beats.beat(member_id(1), -1),
     "a heartbeat after a leave": lambda large: large.beats.join(member_id(2), TOPIC),
     "a description": lambda large: describe_consumers(
@@ -194,6 +214,21 @@ SHARE_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
         large.slicer.step,
     ),
 }
+# The requests of members that subscribe to very many topics.
+REQUESTS_OF_MANY_TOPICS: Mapping[str, Callable[[Large], Any]] = {
+    "a join": lambda large: large.beats.join("first", *MANY_TOPICS),
+    "a join of a second member": lambda large: large.beats.join("second", *MANY_TOPICS),
+    "a leave": lambda large: large.beats.beat("first", -1),
+    "new targets": lambda large: large.beats.join("second", *MANY_TOPICS),
+    "another subscription": lambda large: large.beats.join("second", OTHER),
+    "a join of a classic member": lambda large: classic_join(large, *MANY_TOPICS),
+    "its sync": classic_sync,
+}
+SHARE_REQUESTS_OF_MANY_TOPICS: Mapping[str, Callable[[Large], Any]] = {
+    "the first targets": lambda large: share_join(large, 0, *MANY_TOPICS),
+    "a join of a second member": lambda large: share_join(large, 1, *MANY_TOPICS),
+    "another subscription": lambda large: share_join(large, 0, OTHER),
+}
 CLASSIC_REQUESTS: Mapping[str, Callable[[Large], Any]] = {
     "an upgrade": lambda large: large.beats.join("consumer", TOPIC),
     "a downgrade": lambda large: large.beats.beat("consumer", -1),
@@ -207,6 +242,16 @@ CLASSIC_LEAVES: Mapping[str, Callable[[Large], Any]] = {
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
 def test_a_request_to_a_large_consumer_group_gives_way(assignor: str) -> None:
     assert_short(lambda large: large.fill(server_assignor=assignor), CONSUMER_REQUESTS)
+
+
+def test_a_request_of_a_consumer_of_very_many_topics_gives_way() -> None:
+    assert_short(Large.make_topics, REQUESTS_OF_MANY_TOPICS)
+
+
+def test_a_request_of_a_share_consumer_of_very_many_topics_gives_way() -> None:
+    first_join = {"a join": lambda large: share_join(large, 0, *MANY_TOPICS)}
+    assert_short(Large.make_topics, first_join)
+    assert_short(Large.make_shared_topics, SHARE_REQUESTS_OF_MANY_TOPICS)
 
 
 def test_a_request_to_a_large_share_group_gives_way() -> None:

@@ -89,10 +89,10 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
     )
     assert group.classic_member_count == sum(member.classic is not None for member in members)
     assert group.classic_protocols == Counter(
-        protocol.name
+        name
         for member in members
         if member.classic is not None
-        for protocol in member.classic.supported_protocols
+        for name in {protocol.name for protocol in member.classic.supported_protocols}
     )
     assert group.state_name == _state(group, members)
     return {
@@ -102,7 +102,7 @@ def consumer_group_snapshot(group: ConsumerGroup) -> dict[str, Any]:
         "members": dict(group.members),
         "static": dict(group.static_member_ids),
         "targets": dict(group.targets),
-        "owners": {id_: dict(epochs) for id_, epochs in group.ownership._epochs.items()},
+        "owners": dict(group.ownership._epochs),
         "regexes": dict(group.subscriptions.resolved_regexes),
         "of kafka 4.0": group.has_partition_metadata,
         "state": group.state_name,

@@ -173,6 +173,12 @@ def test_a_classic_protocol_must_be_supported_by_all_classic_members() -> None:
     assert group.only_classic_without([group.member("m"), group.member("new")])
 
 
+def test_a_classic_protocol_that_a_member_names_twice_counts_once() -> None:
+    group = group_of(classic("m", "range", "range"), classic("n", "range", "sticky"))
+    assert group.supports_classic_protocols("consumer", ["range"])
+    assert not group.supports_classic_protocols("consumer", ["sticky"])
+
+
 def test_a_member_id_that_is_not_in_the_group_is_unknown() -> None:
     with pytest.raises(ApiError) as caught:
         ConsumerGroup("g").member("m")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from odradek.coordinator.java.java_hash import hash_map_order
 from odradek.coordinator.streams_groups.configuration import (
     MAX_TASKS,
     ConfiguredTopology,
@@ -61,8 +62,10 @@ def sizes_by_passes(
 
     What a sink gets depends on what is known when it is passed.
     """
+    by_id = {one.subtopology_id: one for one in subtopologies}
     known: dict[str, int] = {}
-    left = [(one, sink) for one in subtopologies for sink in one.repartition_sink_topics]
+    in_order = map(by_id.__getitem__, hash_map_order(by_id))
+    left = [(one, sink) for one in in_order for sink in one.repartition_sink_topics]
     while left:
         undecided = []
         for one, sink in left:
@@ -96,6 +99,26 @@ def test_repartition_topics_are_as_large_as_by_kafkas_passes() -> None:
         choose.shuffle(subtopologies)
         expected = sizes_by_passes(topics, subtopologies)
         assert missing(configured(topics, *subtopologies)) == expected
+
+
+def test_a_subtopology_is_decided_after_those_that_precede_it_in_a_hash_map() -> None:
+    special = {
+        "2": subtopology("2", "a", writes=["r"]),
+        "10": subtopology("10", "b", reads=[internal("r")], writes=["s"], joined=[([0], [0])]),
+        "11": subtopology("11", reads=[internal("s")]),
+    }
+    ids = sorted(map(str, range(12)))  # "10" before "2"; a HashMap has them the other way round
+    subtopologies = [special.get(one) or subtopology(one, "b") for one in ids]
+    assert missing(configured({"a": 8, "b": 2}, *subtopologies)) == {"r": 2, "s": 8}
+
+
+def test_of_two_groups_that_join_a_topic_the_last_in_a_hash_map_decides() -> None:
+    joins = [
+        subtopology(name, source, reads=[internal("r")], joined=[([0], [0])])
+        for name, source in (("10", "b"), ("2", "a"))
+    ]
+    found = configured({"a": 8, "b": 2}, subtopology("0", "a", writes=["r"]), *joins)
+    assert missing(found) == {"r": 2}
 
 
 def test_a_topology_with_too_many_tasks_is_refused() -> None:

@@ -10,6 +10,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatEndpoint,
     StreamsGroupHeartbeatTaskOffset,
+    StreamsGroupHeartbeatTopology,
 )
 from tests.support.streams_members import (
     PLAIN,
@@ -123,6 +124,21 @@ def test_without_source_topics_there_are_no_tasks() -> None:
     assert members.group.state_name == "NotReady"
     members.topic("lines", 2)
     assert tasks_of(members.beat("a").active_tasks) == {"0": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        topology(subtopology("0", "lines"), epoch=-1),
+        topology(subtopology("0", "missing", joined=[([7], [])])),
+    ],
+    ids=["a negative epoch", "an index out of range, of a topic that does not exist"],
+)
+def test_a_wrong_topology_is_refused_and_not_kept(
+    members: StreamsMembers, wrong: StreamsGroupHeartbeatTopology
+) -> None:
+    assert members.join("a", wrong).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert statuses(members.join("a", PLAIN)) == []
 
 
 def test_missing_internal_topics_are_named_and_used_when_they_exist(

@@ -1,0 +1,100 @@
+"""An assignment of very many partitions has steps while its records are made and replayed."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from odradek.coordinator.consumer_groups import records as of_consumers
+from odradek.coordinator.consumer_groups.group import ConsumerGroup
+from odradek.coordinator.consumer_groups.member import ConsumerMember
+from odradek.coordinator.share_groups import records as of_shares
+from odradek.coordinator.share_groups.group import ShareGroup
+from odradek.coordinator.share_groups.member import ShareMember
+from odradek.coordinator.share_groups.state_partitions import StatePartitions, TopicOfState
+from odradek.coordinator.streams_groups import records as of_streams
+from odradek.coordinator.streams_groups.group import StreamsGroup
+from odradek.coordinator.streams_groups.member import StreamsMember
+from odradek.coordinator.streams_groups.tasks import OwnedTasks, Tasks
+
+MANY = 1_000
+IDS = [number.to_bytes(16, "big") for number in range(MANY)]
+TARGET = dict.fromkeys(IDS, frozenset({0}))
+TASKS = {"0": frozenset(range(MANY))}
+
+
+class Steps:
+    """Counts steps."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self) -> None:
+        self._count += 1
+
+    def since(self) -> int:
+        """The number of steps since the last question."""
+        count, self._count = self._count, 0
+        return count
+
+
+@pytest.mark.parametrize(
+    ("records", "group", "member", "target"),
+    [
+        (
+            of_consumers,
+            ConsumerGroup("g"),
+            ConsumerMember(member_id="m", assigned={topic_id: {0: 1} for topic_id in IDS}),
+            TARGET,
+        ),
+        (of_shares, ShareGroup("g"), ShareMember(member_id="m", assigned=TARGET), TARGET),
+        (
+            of_streams,
+            StreamsGroup("g"),
+            StreamsMember(member_id="m", assigned=OwnedTasks({"0": dict.fromkeys(TASKS["0"], 1)})),
+            Tasks(TASKS),
+        ),
+    ],
+    ids=["consumer", "share", "streams"],
+)
+def test_of_a_member(records: ModuleType, group: Any, member: Any, target: Any) -> None:
+    steps = Steps()
+    made = [
+        records.target_record("g", "m", target, steps).value,
+        records.current_assignment_record("g", member, steps).value,
+    ]
+    if records is not of_streams:  # its tasks are in one entry
+        assert steps.since() >= 2 * MANY
+    group.replay_target("m", made[0], steps)
+    assert group.targets["m"] == target
+    assert steps.since() >= MANY
+    for _ in range(2):  # of a new member, and of a known one
+        group.replay_current_assignment("m", made[1], steps)
+        assert group.members["m"].assigned == member.assigned
+        assert records is of_shares or steps.since() >= MANY
+
+
+def test_of_the_stored_states_of_a_share_group() -> None:
+    steps = Steps()
+    topics = {topic_id: TopicOfState("t", frozenset({0}), 5) for topic_id in IDS}
+    state = StatePartitions(initialized=topics)
+    value = of_shares.state_partitions_record("g", state, lambda _: None, steps).value
+    assert steps.since() >= MANY
+    group = ShareGroup("g")
+    group.replay_state_partitions(value, 5, steps)
+    assert group.state_partitions == state
+    assert steps.since() >= MANY
+
+
+def test_of_the_subscription_of_a_consumer() -> None:
+    steps = Steps()
+    names = frozenset(f"t{number:04}" for number in range(MANY))
+    for records, group, member in (
+        (of_consumers, ConsumerGroup("g"), ConsumerMember(member_id="m", subscribed_topics=names)),
+        (of_shares, ShareGroup("g"), ShareMember(member_id="m", subscribed_topics=names)),
+    ):
+        value = records.subscription_record("g", member, steps).value
+        steps.since()
+        group.replay_member("m", value, steps)
+        assert group.members["m"].subscribed_topics == names
+        assert steps.since() >= 2 * MANY
