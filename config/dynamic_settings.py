@@ -18,6 +18,7 @@ LogCleaner.validateReconfiguration.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from .broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
@@ -175,6 +176,36 @@ def effective_config(
         if name not in OPENED_AT_START
     }
     return written.with_dynamic(usable | clamped_settings(written, usable))
+
+
+def applied_config(
+    written: BrokerConfig, settings: Texts, iterate: Iterate = iter
+) -> tuple[BrokerConfig, dict[str, str]]:
+    """As `effective_config`, with as many settings as go together; and those left out, with why.
+
+    Each setting is valid, and they were valid together when they were made. But the file may have
+    changed since, or the rules, which may be stricter in another version.
+    """
+    known = _known(written, settings, iterate)
+    try:
+        return effective_config(written, known), {}
+    except ConfigError as error:
+        reason = str(error)
+    for one in iterate(known):
+        others = {name: text for name, text in known.items() if name != one}
+        with suppress(ConfigError):
+            return effective_config(written, others), {one: reason}
+    kept: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    config = written
+    for name, text in iterate(known.items()):
+        try:
+            config = effective_config(written, {**kept, name: text})
+        except ConfigError as error:
+            left_out[name] = str(error)
+        else:
+            kept[name] = text
+    return config, left_out
 
 
 def _known(written: BrokerConfig, settings: Texts, iterate: Iterate) -> dict[str, str]:

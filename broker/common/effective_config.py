@@ -10,7 +10,7 @@ the others. Kafka: DynamicBrokerConfig, BrokerConfigHandler.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 
 from odradek.config.broker_config import LIMITS_OF_LISTENERS, SERVED_KEYS, BrokerConfig
@@ -18,14 +18,13 @@ from odradek.config.broker_keys import without_listener
 from odradek.config.describe import ConfigSource, Layers, merged
 from odradek.config.dynamic_settings import (
     OPENED_AT_START,
+    applied_config,
     check_change,
     check_settings,
     clamped_settings,
-    effective_config,
     printable_value,
     usable_settings,
 )
-from odradek.config.errors import ConfigError
 from odradek.config.key import field_name
 from odradek.config.listener_settings import listener_keys
 from odradek.coordinator.metadata.configs import ConfigResourceType, Configs
@@ -42,13 +41,14 @@ class EffectiveConfig:
     """The broker's configuration, and its layers.
 
     `written` is the file's configuration, `current` the effective one. `layers` are the dynamic
-    settings: first those of this node, then those of all brokers.
+    settings that are applied: first those of this node, then those of all brokers.
     """
 
     def __init__(self, written: BrokerConfig, configs: Configs, node_id: int) -> None:
         self.written = written
         self.current = written
         self.layers: Layers = ()
+        self._usable: Layers = ()  # the stored layers, which may not go together
         self._settings: Mapping[str, str] = {}  # the layers merged
         self.on_change: list[Callable[[BrokerConfig], object]] = []
         # Called with the configuration that a request asks for; may raise ConfigError.
@@ -62,20 +62,22 @@ class EffectiveConfig:
 
         They must not change, nor be read by another caller, in a step.
         """
-        layers = tuple(self._layer_of(name, step) for name in self._names)
-        if layers == self.layers:
+        usable = tuple(self._layer_of(name, step) for name in self._names)
+        if usable == self._usable:
             return
         iterate = partial(stepping, step=step)
+        current, left_out = applied_config(self.written, merged(usable, iterate), iterate)
+        for name, reason in left_out.items():
+            logger.error("%s of the broker is not applied: %s", name, reason)
+        layers = usable
+        if left_out:
+            layers = tuple((source, _without(left_out, texts, step)) for source, texts in usable)
         settings = merged(layers, iterate)
-        try:
-            current = effective_config(self.written, settings, iterate)
-        except ConfigError as error:
-            logger.error("settings of the broker are not applied: %s", error)
-            return
         self._report(current, settings, step)
         for name, bound in clamped_settings(self.written, settings).items():
             logger.warning("%s is outside the bounds that the file sets; %s is used", name, bound)
-        self.layers, self._settings, self.current = layers, settings, current
+        self._usable, self.layers = usable, layers
+        self._settings, self.current = settings, current
         for callback in tuple(self.on_change):
             callback(current)
 
@@ -134,6 +136,10 @@ def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:
     """Whether the key is served and has the same value in both configurations."""
     field = field_name(name)
     return name in SERVED_KEYS and getattr(before, field) == getattr(after, field)
+
+
+def _without(names: Container[str], texts: Mapping[str, str], step: Step) -> Mapping[str, str]:
+    return {name: text for name, text in stepping(texts.items(), step) if name not in names}
 
 
 def _has_effect(name: str) -> bool:

@@ -243,6 +243,31 @@ async def test_a_broker_starts_on_settings_that_it_cannot_apply(
     assert rig.topic().retention_bytes == 5
 
 
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        {"cordoned.log.dirs": "/was/removed"},
+        {"cordoned.log.dirs": "/was/removed", "max.connections.per.ip.overrides": "a b:3"},
+        {"log.cleaner.dedupe.buffer.size": "1000", MOST_LAG: "5", LEAST_LAG: "6"},
+    ],
+)
+async def test_stored_settings_that_do_not_fit_the_file_leave_the_others_in_force(
+    rig: Rig, caplog: pytest.LogCaptureFixture, unfit: dict[str, str]
+) -> None:
+    write(rig.broker, "", {"log.retention.ms": "-1"})
+    write(rig.broker, "0", {**unfit, "log.retention.bytes": "9"})
+    await rig.restart()
+    assert (rig.topic().retention_ms, rig.topic().retention_bytes) == (-1, 9)
+    refused = [text for text in caplog.messages if "is not applied" in text]
+    assert refused
+    applied = rig.broker.effective_config.layers
+    assert not set(unfit) <= set(applied[0][1])
+    assert await rig.alter(ALL, ("log.retention.ms", SET, "5")) is None
+    assert rig.topic().retention_ms == 5
+    await rig.alter(OURS, *((name, DELETE, None) for name in unfit))
+    assert rig.broker.effective_config.layers[0][1] == {"log.retention.bytes": "9"}
+
+
 async def test_a_start_names_the_settings_that_differ_from_the_file(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -292,13 +317,15 @@ async def test_a_setting_outside_a_bound_of_the_file_is_replaced_by_the_bound(
     assert error.code is ErrorCode.INVALID_REQUEST
 
 
-async def test_settings_that_contradict_each_other_leave_the_last_ones_in_force(
+async def test_of_settings_that_contradict_each_other_one_is_applied(
     rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(rig.broker, "", {"log.cleaner.max.compaction.lag.ms": "5"})
     write(rig.broker, "0", {"log.cleaner.min.compaction.lag.ms": "6"})
     await rig.restart()
-    assert rig.broker.effective_config.layers == ()
+    config = rig.broker.config
+    lags = (config.log_cleaner_min_compaction_lag_ms, config.log_cleaner_max_compaction_lag_ms)
+    assert (lags[0] == 6) != (lags[1] == 5)
     assert "conflict topic config setting" in caplog.text
 
 
