@@ -25,7 +25,7 @@ from .calls import Call
 from .view import View
 
 PREFIX = "/api/v1"
-MAX_VALUES = 10_000  # of a body: the partitions of a topic are most. A few milliseconds
+MAX_VALUES = 20_000  # of a body: the partitions of a topic are most. A few milliseconds
 
 _NOT_FOUND = frozenset(
     {

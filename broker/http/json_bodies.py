@@ -44,4 +44,4 @@ def _has_more(body: bytes, most_values: int) -> bool:
 
 
 def _separators(text: bytes) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
+    return len(text) - len(text.translate(None, b",[{"))
