@@ -92,15 +92,16 @@ def position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int
 
 
 def exact_position_range(segment: OpenSegment, start: int, end: int) -> tuple[int, int]:
-    """Return the positions of the batches with the offsets [start, end), and of no others.
+    """Return the positions of the batches with the offsets [start, end).
 
-    Of the batch after them only the header is read. Raises CorruptRecordError.
+    A batch before them is left out if the next one begins at `start` or before it: the last offset
+    in its own header may be damaged. Of the batch after them only the header is read. Raises
+    CorruptRecordError.
     """
     first = None
     last = position_before(segment, start)
     for position, header, ends_before in headers_with_ends(segment, last):
-        is_before = ends_before is not None and ends_before <= start
-        if header.last_offset >= start and not is_before:
+        if ends_before is None or ends_before > start:
             first, last = first if first is not None else position, position + header.size_bytes
             if header.last_offset >= end - 1 and (ends_before is None or ends_before >= end):
                 break

@@ -201,9 +201,9 @@ class RangeReading:
             begin = position_before(opened, start)
             for _, header, ends_before in headers_with_ends(opened, begin):
                 limit = segment_end if ends_before is None else min(ends_before, segment_end)
-                end = min(header.next_offset, limit)
-                if end <= at:
+                if limit <= at:
                     continue
+                end = header.next_offset if at < header.next_offset <= limit else limit
                 try:
                     yield from self._read(at, end, is_exact=True)
                 except CorruptRecordError as error:

@@ -609,6 +609,26 @@ def test_a_batch_that_is_skipped_ends_where_the_next_begins_whatever_its_header_
     assert archived(settings) == records[:6] + records[9:]
 
 
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_damaged_batch_in_which_the_log_begins_is_not_passed_over(
+    tmp_path: Path, skips: bool
+) -> None:
+    """Its own header says that it ends before the records that are wanted."""
+    records, path, position = batches_of_three(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[position + 23 : position + 27] = bytes(4)
+    path.write_bytes(data)
+    write_offsets(QUICK, path.parents[1] / LOG_START_OFFSET_CHECKPOINT, {("orders", 0): 7})
+    settings = settings_for(tmp_path, skip_unreadable=skips)
+    summary = archive_here(settings, QUICK)
+    if skips:
+        assert [each.split(": ")[1] for each in summary.skipped] == ["offsets 7 to 8"]
+        assert archived(settings) == records[9:]
+    else:
+        assert "the batch at offset 6: stored CRC" in summary.problems[0]
+        assert archived(settings) == []
+
+
 # -- compaction of small files ---------------------------------------------------------------------
 
 
