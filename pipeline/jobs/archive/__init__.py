@@ -14,9 +14,9 @@ commit. A second run has nothing to do, and a range that could not be read does 
 
 **Several runs at once.** The table refuses a commit if the state has changed since it was read.
 The commit is then made again on the new state, unless both have archived the same offsets: then the
-second run ends with an error. Small files are merged by commits of the same kind (table/merging):
-files that another process has replaced in the meantime are left alone. What other writers change is
-refused (table/other_writers).
+second run archives what it alone has read, and ends with an error (overtaken). Small files are
+merged by commits of the same kind (table/merging): files that another process has replaced in the
+meantime are left alone. What other writers change is refused (table/other_writers).
 
 **Logs that change.** A power cut may take records from a log after they were archived. The state
 identifies the batches at the ends of its ranges, so that the next run finds this out (batch_marks)
@@ -31,6 +31,6 @@ parquet/     where the files are, and how records are written to them
 table/       the state, the rows and the commits of the Delta table
 splitting/   the columns that values become
 
-The job itself, in reading order: batch_marks, stable_offsets, planner, writing, repair, summary,
-job.
+The job itself, in reading order: batch_marks, stable_offsets, planner, writing, repair, overtaken,
+summary, job.
 """

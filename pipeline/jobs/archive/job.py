@@ -31,6 +31,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
 
+from .overtaken import not_archived
 from .planner import (
     MAX_PART_BYTES,
     PartitionPlan,
@@ -257,10 +258,16 @@ class ArchiveRun:
         try:
             self._append(written)
         except OvertakenError:
-            for each in written:  # another process may have found the others lost since
-                with suppress(OvertakenError):
-                    self._append([each])
+            self._append_rest(written)
             raise
+
+    def _append_rest(self, written: Sequence[WrittenRange]) -> None:
+        """Commit what no other process has read. Each attempt that fails is after its commit."""
+        while True:
+            written = list(not_archived(self._table.files, self._table.state, written))
+            with suppress(OvertakenError):
+                self._append(written)
+                return
 
     def _append(self, written: Sequence[WrittenRange]) -> None:
         ranges = [each.archived for each in written if each.archived.end > each.archived.start]

@@ -12,7 +12,12 @@ import pytest
 from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError, OvertakenError
-from odradek.pipeline.jobs.archive.job import ArchiveSettings, plan_archive, run_archive
+from odradek.pipeline.jobs.archive.job import (
+    ArchiveRun,
+    ArchiveSettings,
+    plan_archive,
+    run_archive,
+)
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.state import (
@@ -306,9 +311,12 @@ def test_what_one_run_has_read_is_not_lost_because_another_finds_it_deleted(
     assert (state.covered, state.lost) == ((Span(0, active),), ())
 
 
-def test_a_run_that_is_overtaken_in_one_range_archives_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("max_split_bytes", [1, 1 << 20])
+def test_a_run_that_is_overtaken_archives_what_the_other_found_deleted(
+    tmp_path: Path, max_split_bytes: int
+) -> None:
     box, log = written(tmp_path, batches=20)
-    settings = settings_for(tmp_path, until_end=False, max_split_bytes=1)
+    settings = settings_for(tmp_path, until_end=False, max_split_bytes=max_split_bytes)
     archive_here(settings, QUICK)
     write_more(log, 30)
     active = int(box.names(".log")[-1].removesuffix(".log"))
@@ -320,11 +328,52 @@ def test_a_run_that_is_overtaken_in_one_range_archives_the_others(tmp_path: Path
         assert lost.endswith(f"to {log.log_start_offset - 1}")
         assert log.log_start_offset < active
 
-    with pytest.raises(OvertakenError):
+    with pytest.raises(OvertakenError) as caught:
         run_archive(AfterReading(half_deleted), settings, files=QUICK)
+    assert f"it has archived orders-0, offsets {log.log_start_offset} to" in str(caught.value)
     assert archived(settings) == expected
     (state,) = state_of(settings).partitions.values()
     assert (state.covered, state.lost) == ((Span(0, active),), ())
+
+
+def test_a_run_archives_what_it_alone_has_read_in_one_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = box_at(tmp_path / "log").open()
+    schema = parse_json_schema('{"id": "long"}')
+    settings = settings_for(tmp_path, values=schema, max_split_bytes=1 << 20)
+    values = [b"[]" if offset % 5 else b'{"id": 1}' for offset in range(60)]
+    put(log, *values[:10])
+    archive_here(settings, QUICK)
+    for value in values[10:]:
+        put(log, value)
+    (key,) = state_of(settings).partitions
+    others = [Span(40, 50), Span(20, 30)]
+    commit, versions = DeltaTable.create_write_transaction, []
+
+    def overtaken(*arguments: Any, **options: Any) -> None:
+        if others:
+            archived = ArchivedRange(key, *others.pop())
+            with monkeypatch.context() as patches:
+                patches.setattr(DeltaTable, "create_write_transaction", commit)
+                table = ArchiveTable(settings.archive, QUICK)
+                table.append([], lambda state: state.with_ranges([archived]))
+            versions.append(table.delta.version())
+        commit(*arguments, **options)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", overtaken)
+    run = ArchiveRun(InThisProcess(), settings, files=QUICK)
+    with pytest.raises(OvertakenError, match="offsets 20 to 29, at the same time"):
+        run.read()
+    assert DeltaTable(settings.archive.uri).version() == versions[-1] + 1
+    alone = [row for row in logged(log.directory) if row[2] // 10 not in (2, 4)]
+    assert archived(settings) == alone
+    (state,) = state_of(settings).partitions.values()
+    assert (state.covered, state.lost) == ((Span(0, 60),), ())
+    total = run.summary.total()
+    assert (total.records, total.dead_letters) == (6, 24)
+    again = archive_here(settings, QUICK)
+    assert (again.total().records, again.repaired) == (0, [])
 
 
 def test_what_another_run_has_archived_is_not_lost() -> None:

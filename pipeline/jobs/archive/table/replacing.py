@@ -1,4 +1,4 @@
-"""Writes what replaces rows of the table: files without them, and files of other records.
+"""Writes what replaces files: files without some of their rows, and files of other records.
 
 The table's library can replace rows, too, but it writes the files and commits them in one call. A
 power cut between that and their fsync would take the other rows of these files as well. So the
@@ -6,14 +6,16 @@ files are written and synced here, and then committed like new records.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, FileWriter, WrittenFile
 from odradek.pipeline.jobs.archive.parquet.plain_types import plain_schema, with_plain_types
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles
+from odradek.pipeline.jobs.offset_spans import Span
 
 from .data_files import DataFile, PartitionRows
 
@@ -36,24 +38,51 @@ def write_without(
     Raises OSError.
     """
     for file in files:
-        if not any(rows.select(group).num_rows for group in _row_groups(archive, file)):
-            continue
-        schema = plain_schema(pq.read_schema(file.path, filesystem=archive.filesystem))
-        writer: FileWriter | None = None
-        for group in _row_groups(archive, file):
-            others = rows.others(group)
-            if others.num_rows:
-                if writer is None:
-                    name = f"repaired-{uuid.uuid4().hex}.parquet"
-                    writer = FileWriter(archive, file.topic, file.date, name, schema)
-                writer.write(others)
-        written = None if writer is None else writer.close()
-        if written is not None:
-            archive.sync([written.path])
-        yield file, written
+        if any(rows.select(group).num_rows for group in _row_groups(archive, file)):
+            yield file, _write_selected(archive, file, rows.others)
 
 
-def _row_groups(archive: ArchiveFiles, file: DataFile) -> Iterator[pa.Table]:
+def write_span(archive: ArchiveFiles, file: WrittenFile, span: Span) -> WrittenFile | None:
+    """Return a file of the rows with these offsets, or None: the same one if it has no others.
+
+    Raises OSError.
+    """
+    first, last = file.offsets
+    if span.start <= first and last < span.end:
+        return file
+    if last < span.start or span.end <= first:
+        return None
+
+    def select(table: pa.Table) -> pa.Table:
+        offsets = table["offset"]
+        from_start, before_end = pc.greater_equal(offsets, span.start), pc.less(offsets, span.end)
+        return table.filter(pc.and_(from_start, before_end))
+
+    written = _write_selected(archive, file, select)
+    return None if written is None else written._replace(is_dead_letters=file.is_dead_letters)
+
+
+def _write_selected(
+    archive: ArchiveFiles, file: DataFile | WrittenFile, select: Callable[[pa.Table], pa.Table]
+) -> WrittenFile | None:
+    """Write a file's selected rows to a new one, if there are any. Raises OSError."""
+    schema = plain_schema(pq.read_schema(file.path, filesystem=archive.filesystem))
+    writer: FileWriter | None = None
+    for group in _row_groups(archive, file):
+        selected = select(group)
+        if selected.num_rows:
+            if writer is None:
+                name = f"rewritten-{uuid.uuid4().hex}.parquet"
+                writer = FileWriter(archive, file.topic, file.date, name, schema)
+            writer.write(selected)
+    if writer is None:
+        return None
+    written = writer.close()
+    archive.sync([written.path])
+    return written
+
+
+def _row_groups(archive: ArchiveFiles, file: DataFile | WrittenFile) -> Iterator[pa.Table]:
     with pq.ParquetFile(file.path, filesystem=archive.filesystem, pre_buffer=False) as source:
         for number in range(source.num_row_groups):
             yield with_plain_types(source.read_row_group(number))

@@ -93,18 +93,23 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """The offset after the last archived one."""
         return self.covered[-1].end if self.covered else 0
 
+    @property
+    def read(self) -> list[Span]:
+        """The offsets that were read, skipped ones included."""
+        return [part for each in self.covered for part in without(each, self.lost)]
+
     def with_range(self, archived: ArchivedRange) -> Self:
         """Return the state with one more range. Raises OvertakenError.
 
         Offsets that one process has found lost may have been read by another before.
         """
         span = Span(archived.start, archived.end)
-        read_before = [part for each in self.covered for part in without(each, self.lost)]
-        read_now = without(span, archived.lost)
-        if overlap(read_now, read_before):
+        read_before, read_now = self.read, without(span, archived.lost)
+        if twice := overlap(read_now, read_before):
+            offsets = ", ".join(f"{each.start} to {each.end - 1}" for each in twice)
             raise OvertakenError(
                 f"another process is archiving to the same table: it has archived "
-                f"{self.of.without_id}, offsets {span.start} to {span.end - 1}, at the same time. "
+                f"{self.of.without_id}, offsets {offsets}, at the same time. "
                 f"Nothing is missing, nothing is there twice; run this again when it has ended"
             )
         marks = {mark.end: mark for mark in self.marks}
