@@ -38,10 +38,6 @@ SAME_DIVISION: Final = (
     "the cores, the source options, the files and the settings spark.sql.files.… of before, in a "
     "session where no other query changes them"
 )
-_NO_ROWS: Final = (
-    ". A task that has no rows any more, because odradek's source has lost them, comes again with "
-    "changedRows=keep-written"
-)
 
 
 class Division:
@@ -159,7 +155,7 @@ class Division:
             f"{self._task.name} writes nothing, because some of its rows may be there already. "
             f"Start the query with {SAME_DIVISION}; or with a new checkpoint. Set 'repeatTimeout' "
             "if the rows take long, or 'repeatableTasks' if the source divides a batch into the "
-            "same tasks on any number of cores" + (_NO_ROWS if self._options.topic is None else "")
+            "same tasks on any number of cores"
         )
 
 

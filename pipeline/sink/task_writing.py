@@ -262,16 +262,16 @@ def _other_rows(task: TaskName, before: int, now: int) -> str:
 
 
 def _topics(options: WriteOptions, task: TaskName, rows: TaskRows) -> set[str]:
-    """Return the topics that the rows are written to."""
+    """Return the topics that the rows are written to, or were if there are none now."""
     if options.topic is not None:
         return {options.topic}
     topics = set[str]().union(*map(distinct_topics, rows))
-    if not topics and options.keep_written and not task.ends:
-        # Its source may have lost all rows that it wrote before, and other tasks wait for it.
+    if not topics:
+        # It may have had rows when it ran before. Then it is refused, or others wait for it.
         reader = GroupReader(options.client)
         if task.name in reader.groups():
             (marks,) = reader.read([task.name], ()).values()
-            topics = topics_of(task.batch_id, marks)
+            topics = {mark.topic for mark in marks if mark.offset > task.batch_id}
     return topics
 
 
