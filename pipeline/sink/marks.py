@@ -52,7 +52,11 @@ _TRANSIENT = frozenset(
 
 
 class UnsettledError(WriteError):
-    """The marks cannot be read yet. One may be in a transaction that has not ended."""
+    """The marks cannot be read yet.
+
+    One may be in a transaction that has not ended, or the coordinator does not answer. librdkafka
+    tries again in both cases, and its error is the same (_TIMED_OUT).
+    """
 
 
 class Mark(NamedTuple):
@@ -74,9 +78,13 @@ def _as_mark(committed: TopicPartition) -> Mark:
 
 
 class MarkGroup:
-    """A consumer group that holds marks. Methods raise WriteError."""
+    """A consumer group that holds marks. Methods raise WriteError.
 
-    def __init__(self, client: Mapping[str, Any], name: str) -> None:
+    A mark whose transaction is being completed cannot be read until its end. With `settled=False`
+    the mark before it is read.
+    """
+
+    def __init__(self, client: Mapping[str, Any], name: str, *, settled: bool = True) -> None:
         self.name = name
         self._client = client
         self._errors = ConnectionErrors()
@@ -84,8 +92,7 @@ class MarkGroup:
         settings = {
             "group.id": name,
             "enable.auto.commit": False,
-            # A mark whose transaction is being completed cannot be read until its end.
-            "isolation.level": "read_committed",
+            "isolation.level": "read_committed" if settled else "read_uncommitted",
             "log_level": _LOG_ERRORS,
             "error_cb": self._errors,
         }

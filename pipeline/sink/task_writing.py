@@ -207,14 +207,28 @@ class _Writing:
     def _settled_marks(self) -> list[Mark]:
         """Return the marks, also if an attempt has died between marks and commit.
 
-        The broker would end its transaction only after the transaction's timeout.
+        The broker would end its transaction only after the transaction's timeout. If the
+        coordinator does not answer, it is awaited: another attempt may be alive.
         """
         try:
             return self.group.read(self.places, within_s=_UNSETTLED_S)
         except UnsettledError:
-            with closing(self._transaction()) as transaction:
-                transaction.take_over()
+            if self._are_in_transaction():
+                with closing(self._transaction()) as transaction:
+                    transaction.take_over()
             return self._marks()
+
+    def _are_in_transaction(self) -> bool:
+        """Whether the marks cannot be read although the coordinator answers."""
+        with MarkGroup(self.options.client, self.task.name, settled=False) as unsettled:
+            return self._can_read(unsettled) and not self._can_read(self.group)
+
+    def _can_read(self, group: MarkGroup) -> bool:
+        try:
+            group.read(self.places, within_s=0)
+        except UnsettledError:
+            return False
+        return True
 
     def _is_done(self, marks: Collection[Mark]) -> bool:
         """Whether there is nothing to write. Raises WriteError if another batch is written."""

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from odradek.pipeline.sink import marks, task_writing, turns
 from odradek.pipeline.sink.ended_queries import end_query
-from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
+from odradek.pipeline.sink.marks import Mark, MarkGroup, Place, UnsettledError
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError, outgoing_batch
 from odradek.pipeline.sink.rows_digest import RowsDigest
@@ -186,6 +186,33 @@ def test_an_attempt_of_a_batch_that_is_written_does_not_fence_the_next_batch(
     assert waits.total_s == 0
     with pytest.raises(WriteError, match="already written batch 1, which is later than batch 0"):
         write_once(to, task, Rows(A))
+    assert committed(to) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+def test_an_attempt_does_not_fence_the_next_batch_because_its_coordinator_loads(
+    to: WriteOptions, task: TaskName, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    """So many reads of marks are without an answer."""
+    write_once(to, task, Rows(A))
+    read = MarkGroup.read
+    unanswered = [UnsettledError("the coordinator loads")] * reads
+
+    def loading(group: MarkGroup, places: Collection[Place], **more: Any) -> list[Mark]:
+        if unanswered:
+            raise unanswered.pop()
+        return read(group, places, **more)
+
+    def late() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(MarkGroup, "read", loading)
+            write_once(to, task, Rows(A))
+        assert not unanswered
+
+    waits = Waits()
+    next_batch = Rows(B, rows("c"), between=(late,))
+    assert write_once(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    assert waits.total_s == 0
     assert committed(to) == [b"a", b"b", b"c"]
 
 
