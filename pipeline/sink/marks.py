@@ -15,6 +15,7 @@ GroupReader only where marks exist.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import (
@@ -164,11 +165,15 @@ class MarkGroup:
 class GroupReader:
     """Reads the marks of many groups, when this client has committed one already.
 
-    Methods raise WriteError.
+    Its client begins with the first call. Methods raise WriteError.
     """
 
     def __init__(self, client: Mapping[str, Any]) -> None:
-        self._admin = AdminClient({**client, "log_level": _LOG_ERRORS})
+        self._client = client
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({**self._client, "log_level": _LOG_ERRORS})
 
     def groups(self) -> list[str]:
         """Return the names of all groups that this client may read."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from odradek.pipeline.sink import marks, task_writing, turns
+from odradek.pipeline.sink import marks, row_sender, task_writing, turns
 from odradek.pipeline.sink.ended_queries import end_query
 from odradek.pipeline.sink.marks import Mark, MarkGroup, Place, UnsettledError
 from odradek.pipeline.sink.row_sender import FencedError
@@ -316,6 +317,33 @@ def test_all_topics_of_a_task_are_created(
     write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
     found = [committed_values(broker.bootstrap, each, 1) for each in topics]
     assert found == [[b"a"], [b"b"], [b"c"]]
+
+
+def test_a_task_of_many_topics_asks_once_for_each_after_the_first_and_has_one_admin_client(
+    broker: BrokerProcess, topic: str, task: TaskName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [f"{topic}-{name}" for name in "abc"]
+    for each in topics:
+        create_topic(broker.bootstrap, each)
+    asked = list[str]()
+    admins = list[str]()
+
+    class Counted(Producer):
+        def list_topics(self, topic: str, timeout: float) -> ClusterMetadata:
+            found = super().list_topics(topic, timeout)
+            asked.append(topic)
+            return found
+
+    def counted_admin(settings: dict[str, Any]) -> AdminClient:
+        admins.append(settings["bootstrap.servers"])
+        return AdminClient(settings)
+
+    monkeypatch.setattr(row_sender, "Producer", Counted)
+    monkeypatch.setattr(marks, "AdminClient", counted_admin)
+    many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+    write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
+    assert asked == [topics[0], *topics]
+    assert admins == [broker.bootstrap]
 
 
 def test_a_row_that_is_refused_takes_the_others_with_it(to: WriteOptions, task: TaskName) -> None:
