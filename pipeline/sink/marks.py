@@ -8,8 +8,9 @@ A mark is exact once the transactional id that it is committed with has been tak
 earlier transactions of the id are complete, and no other can begin.
 
 AdminClient.list_consumer_group_offsets could read all marks of a group. But in confluent-kafka 2.16
-it ends the process (SIGSEGV) if Kafka has no __consumer_offsets yet. So a consumer reads them, and
-GroupReader only where marks exist.
+it ends the process (SIGSEGV) if the answer is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR, as it
+is where Kafka has no __consumer_offsets yet. So a consumer reads them, and GroupReader only where
+marks exist.
 """
 
 import logging
