@@ -15,7 +15,8 @@ is written already, nothing is left to do. The first look is needed because an a
 batch may be late: it must not fence the attempts of the next one. If it does so after all, because
 the batch was completed between its look and its takeover, the second look stops it. If an attempt
 has died between mark and commit, the mark cannot be read before the attempt's transaction ends. So
-after some seconds without an answer the next attempt takes over, which ends it, and then looks.
+if the coordinator answers, but not about the mark for some seconds, the next attempt takes over,
+which ends the transaction, and then looks.
 
 An attempt that is fenced waits for the mark, because the other attempt writes the same rows. If the
 mark does not come, the other may have died, and the attempt takes over again (turns).

@@ -38,22 +38,24 @@ SAME_DIVISION: Final = (
     "the cores, the source options, the files and the settings spark.sql.files.… of before, in a "
     "session where no other query changes them"
 )
-_NO_ROWS: Final = (
-    ". A task that has no rows any more, because odradek's source has lost them, comes again with "
-    "changedRows=keep-written"
-)
 
 
 class Division:
     """What an attempt of a task knows about the other tasks of its batch. Raises WriteError."""
 
     def __init__(
-        self, options: WriteOptions, task: TaskName, places: Sequence[Place], clock: Clock
+        self,
+        options: WriteOptions,
+        task: TaskName,
+        places: Sequence[Place],
+        clock: Clock,
+        reader: GroupReader,
     ) -> None:
         self._options = options
         self._task = task
         self._places = places
         self._clock = clock
+        self._reader = reader
         self._claims: Sequence[Mark] = ()
         self._group = MarkGroup(options.client, task.query)
 
@@ -105,9 +107,8 @@ class Division:
 
     def _wait_for_written_tasks(self, besides: Iterable[str]) -> None:
         """Return when each task that another run has written has come again with the same rows."""
-        reader = GroupReader(self._options.client)
         name = _task_pattern(self._task, self._options)
-        listed = reader.groups()
+        listed = self._reader.groups()
         if self._task.query not in listed:  # where the claim is
             raise WriteError(
                 f"the broker does not list the group {self._task.query}, so what is written cannot "
@@ -117,7 +118,7 @@ class Division:
         groups = [each for each in listed if name.fullmatch(each) and each not in besides]
         deadline = self._clock.now() + self._options.repeat_timeout_s
         while groups:
-            written = self._written_by_others(reader.read(groups, self._places))
+            written = self._written_by_others(self._reader.read(groups, self._places))
             if len(written) < len(groups):
                 deadline = self._clock.now() + self._options.repeat_timeout_s
             groups = list(written)
@@ -159,7 +160,7 @@ class Division:
             f"{self._task.name} writes nothing, because some of its rows may be there already. "
             f"Start the query with {SAME_DIVISION}; or with a new checkpoint. Set 'repeatTimeout' "
             "if the rows take long, or 'repeatableTasks' if the source divides a batch into the "
-            "same tasks on any number of cores" + (_NO_ROWS if self._options.topic is None else "")
+            "same tasks on any number of cores"
         )
 
 

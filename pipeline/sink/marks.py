@@ -8,13 +8,15 @@ A mark is exact once the transactional id that it is committed with has been tak
 earlier transactions of the id are complete, and no other can begin.
 
 AdminClient.list_consumer_group_offsets could read all marks of a group. But in confluent-kafka 2.16
-it ends the process (SIGSEGV) if Kafka has no __consumer_offsets yet. So a consumer reads them, and
-GroupReader only where marks exist.
+it ends the process (SIGSEGV) if the answer is COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR, as it
+is where Kafka has no __consumer_offsets yet. So a consumer reads them, and GroupReader only where
+marks exist.
 """
 
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import (
@@ -52,7 +54,11 @@ _TRANSIENT = frozenset(
 
 
 class UnsettledError(WriteError):
-    """The marks cannot be read yet. One may be in a transaction that has not ended."""
+    """The marks cannot be read yet.
+
+    One may be in a transaction that has not ended, or the coordinator does not answer. librdkafka
+    tries again in both cases, and its error is the same (_TIMED_OUT).
+    """
 
 
 class Mark(NamedTuple):
@@ -74,9 +80,13 @@ def _as_mark(committed: TopicPartition) -> Mark:
 
 
 class MarkGroup:
-    """A consumer group that holds marks. Methods raise WriteError."""
+    """A consumer group that holds marks. Methods raise WriteError.
 
-    def __init__(self, client: Mapping[str, Any], name: str) -> None:
+    A mark whose transaction is being completed cannot be read until its end. With `settled=False`
+    the mark before it is read.
+    """
+
+    def __init__(self, client: Mapping[str, Any], name: str, *, settled: bool = True) -> None:
         self.name = name
         self._client = client
         self._errors = ConnectionErrors()
@@ -84,8 +94,7 @@ class MarkGroup:
         settings = {
             "group.id": name,
             "enable.auto.commit": False,
-            # A mark whose transaction is being completed cannot be read until its end.
-            "isolation.level": "read_committed",
+            "isolation.level": "read_committed" if settled else "read_uncommitted",
             "log_level": _LOG_ERRORS,
             "error_cb": self._errors,
         }
@@ -157,11 +166,15 @@ class MarkGroup:
 class GroupReader:
     """Reads the marks of many groups, when this client has committed one already.
 
-    Methods raise WriteError.
+    Its client begins with the first call. Methods raise WriteError.
     """
 
     def __init__(self, client: Mapping[str, Any]) -> None:
-        self._admin = AdminClient({**client, "log_level": _LOG_ERRORS})
+        self._client = client
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient({**self._client, "log_level": _LOG_ERRORS})
 
     def groups(self) -> list[str]:
         """Return the names of all groups that this client may read."""

@@ -57,11 +57,11 @@ class RowSender:
         """Return when the producer is connected and the topic is there, which it may be soon.
 
         What librdkafka cannot do yet, it tries again after 0.5 s. Its first answer tells it the
-        broker's name, with which it connects again. So two answers are awaited. If the client lacks
-        a right, the next call says so.
+        broker's name, with which it connects again. So two answers are awaited for the first topic.
+        If the client lacks a right, the next call says so.
         """
         deadline = time.monotonic() + FIRST_ANSWER_S
-        answers = 0
+        answers, needed = 0, 1 if self._connected_topics else 2
         while True:
             try:
                 found = self.producer.list_topics(topic, _CONNECT_S).topics[topic].error
@@ -75,9 +75,9 @@ class RowSender:
             if found is None:
                 self._connected_topics.add(topic)
             is_missing = found is not None and found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
-            if answers >= 2 and not is_missing:
+            if answers >= needed and not is_missing:
                 return
-            if answers >= 2 and time.monotonic() >= deadline:
+            if answers >= needed and time.monotonic() >= deadline:
                 raise WriteError(_no_topic(topic))
             if is_missing:
                 time.sleep(_LOOK_AGAIN_S)

@@ -83,14 +83,15 @@ def write_once(
     clock: Clock = Clock(),  # noqa: B008 - a value
 ) -> Written:
     """Write the rows, unless another attempt has. Raises WriteError, and what makes the rows."""
-    topics = _topics(options, task, rows)
+    reader = GroupReader(options.client)
+    topics = _topics(options, task, rows, reader)
     if topics:
         places = places_of(topics)
         with (
             MarkGroup(options.client, task.name) as group,
-            Division(options, task, places, clock) as division,
+            Division(options, task, places, clock, reader) as division,
         ):
-            _Writing(options, task, rows, clock, group, division, places).run()
+            _Writing(options, task, rows, clock, group, reader, division, places).run()
     return Written(rows.count, frozenset(topics))
 
 
@@ -103,6 +104,7 @@ class _Writing:
     rows: TaskRows
     clock: Clock
     group: MarkGroup
+    reader: GroupReader
     division: Division
     places: Sequence[Place]
 
@@ -180,7 +182,7 @@ class _Writing:
     def _check_topics(self) -> None:
         """Raise WriteError if the batch is written, to topics that the rows do not name now."""
         task = self.task
-        (marks,) = GroupReader(self.options.client).read([task.name], ()).values()
+        (marks,) = self.reader.read([task.name], ()).values()
         last = self._passed(marks)
         if last is not None:
             topics = topics_of(last.batch_id, marks)
@@ -207,14 +209,28 @@ class _Writing:
     def _settled_marks(self) -> list[Mark]:
         """Return the marks, also if an attempt has died between marks and commit.
 
-        The broker would end its transaction only after the transaction's timeout.
+        The broker would end its transaction only after the transaction's timeout. If the
+        coordinator does not answer, it is awaited: another attempt may be alive.
         """
         try:
             return self.group.read(self.places, within_s=_UNSETTLED_S)
         except UnsettledError:
-            with closing(self._transaction()) as transaction:
-                transaction.take_over()
+            if self._are_in_transaction():
+                with closing(self._transaction()) as transaction:
+                    transaction.take_over()
             return self._marks()
+
+    def _are_in_transaction(self) -> bool:
+        """Whether the marks cannot be read although the coordinator answers."""
+        with MarkGroup(self.options.client, self.task.name, settled=False) as unsettled:
+            return self._can_read(unsettled) and not self._can_read(self.group)
+
+    def _can_read(self, group: MarkGroup) -> bool:
+        try:
+            group.read(self.places, within_s=0)
+        except UnsettledError:
+            return False
+        return True
 
     def _is_done(self, marks: Collection[Mark]) -> bool:
         """Whether there is nothing to write. Raises WriteError if another batch is written."""
@@ -261,17 +277,15 @@ def _other_rows(task: TaskName, before: int, now: int) -> str:
     )
 
 
-def _topics(options: WriteOptions, task: TaskName, rows: TaskRows) -> set[str]:
-    """Return the topics that the rows are written to."""
+def _topics(options: WriteOptions, task: TaskName, rows: TaskRows, reader: GroupReader) -> set[str]:
+    """Return the topics that the rows are written to, or were if there are none now."""
     if options.topic is not None:
         return {options.topic}
     topics = set[str]().union(*map(distinct_topics, rows))
-    if not topics and options.keep_written and not task.ends:
-        # Its source may have lost all rows that it wrote before, and other tasks wait for it.
-        reader = GroupReader(options.client)
-        if task.name in reader.groups():
-            (marks,) = reader.read([task.name], ()).values()
-            topics = topics_of(task.batch_id, marks)
+    # It may have had rows when it ran before. Then it is refused, or others wait for it.
+    if not topics and task.name in reader.groups():
+        (marks,) = reader.read([task.name], ()).values()
+        topics = {mark.topic for mark in marks if mark.offset > task.batch_id}
     return topics
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-from odradek.pipeline.sink import marks, task_writing, turns
+from odradek.pipeline.sink import marks, row_sender, task_writing, turns
 from odradek.pipeline.sink.ended_queries import end_query
-from odradek.pipeline.sink.marks import Mark, MarkGroup, Place
+from odradek.pipeline.sink.marks import Mark, MarkGroup, Place, UnsettledError
 from odradek.pipeline.sink.row_sender import FencedError
 from odradek.pipeline.sink.rows import WriteError, outgoing_batch
 from odradek.pipeline.sink.rows_digest import RowsDigest
@@ -189,6 +190,33 @@ def test_an_attempt_of_a_batch_that_is_written_does_not_fence_the_next_batch(
     assert committed(to) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.parametrize("reads", [1, 2])
+def test_an_attempt_does_not_fence_the_next_batch_because_its_coordinator_loads(
+    to: WriteOptions, task: TaskName, monkeypatch: pytest.MonkeyPatch, reads: int
+) -> None:
+    """So many reads of marks are without an answer."""
+    write_once(to, task, Rows(A))
+    read = MarkGroup.read
+    unanswered = [UnsettledError("the coordinator loads")] * reads
+
+    def loading(group: MarkGroup, places: Collection[Place], **more: Any) -> list[Mark]:
+        if unanswered:
+            raise unanswered.pop()
+        return read(group, places, **more)
+
+    def late() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(MarkGroup, "read", loading)
+            write_once(to, task, Rows(A))
+        assert not unanswered
+
+    waits = Waits()
+    next_batch = Rows(B, rows("c"), between=(late,))
+    assert write_once(to, task._replace(batch_id=1), next_batch, waits.clock).rows == 2
+    assert waits.total_s == 0
+    assert committed(to) == [b"a", b"b", b"c"]
+
+
 def test_a_batch_goes_on_if_an_attempt_of_the_batch_before_fences_it_after_all(
     to: WriteOptions, task: TaskName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +317,33 @@ def test_all_topics_of_a_task_are_created(
     write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
     found = [committed_values(broker.bootstrap, each, 1) for each in topics]
     assert found == [[b"a"], [b"b"], [b"c"]]
+
+
+def test_a_task_of_many_topics_asks_once_for_each_after_the_first_and_has_one_admin_client(
+    broker: BrokerProcess, topic: str, task: TaskName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [f"{topic}-{name}" for name in "abc"]
+    for each in topics:
+        create_topic(broker.bootstrap, each)
+    asked = list[str]()
+    admins = list[str]()
+
+    class Counted(Producer):
+        def list_topics(self, topic: str, timeout: float) -> ClusterMetadata:
+            found = super().list_topics(topic, timeout)
+            asked.append(topic)
+            return found
+
+    def counted_admin(settings: dict[str, Any]) -> AdminClient:
+        admins.append(settings["bootstrap.servers"])
+        return AdminClient(settings)
+
+    monkeypatch.setattr(row_sender, "Producer", Counted)
+    monkeypatch.setattr(marks, "AdminClient", counted_admin)
+    many = write_options({"kafka.bootstrap.servers": broker.bootstrap})
+    write_rows(many, task, [pa.record_batch({"value": list("abc"), "topic": topics})])
+    assert asked == [topics[0], *topics]
+    assert admins == [broker.bootstrap]
 
 
 def test_a_row_that_is_refused_takes_the_others_with_it(to: WriteOptions, task: TaskName) -> None:
