@@ -202,9 +202,9 @@ def patterns_are_resolved(talk: Conversation) -> None:
     # The range assignor's choice does not depend on the topics' ids.
     said = {"topics": None, "server_assignor": "range"}
     pattern = {**said, "subscribed_topic_regex": "pattern-[ab]"}
-    talk.ask(_join(group, "me", **pattern), V1)
-    talk.ask(_beat(group, "me", 1, subscribed_topic_regex="pattern-("), V1)
-    answer = _assigned_soon(talk, "resolved", group, "me", 1)
+    epoch = talk.ask(_join(group, "me", **pattern), V1).member_epoch
+    talk.ask(_beat(group, "me", epoch, subscribed_topic_regex="pattern-("), V1)
+    answer = _assigned_soon(talk, "resolved", group, "me", epoch)
     talk.ask(_beat(group, "me", answer.member_epoch, **pattern), V1)
     other = {**said, "subscribed_topic_regex": "pattern-a"}
     talk.ask(_join(group, "you", **pattern), V1)
