@@ -19,7 +19,7 @@ from tests.support.java_tools import why_no_java
 from tests.support.kafka_jars import spark_connector_jars, why_no_jars
 
 ROOT = Path(__file__).parents[2]
-JOB_SECONDS = 120.0
+JOB_SECONDS = 300.0
 STOP_SECONDS = 100.0
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
