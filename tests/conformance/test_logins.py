@@ -29,6 +29,7 @@ from tests.support.broker_process import (
 )
 from tests.support.go_programs import build, why_no_go
 from tests.support.java_tools import JavaTools, ToolFailedError
+from tests.support.kafka_python import may_leave_a_socket
 from tests.support.lengths import by_length, only_long
 from tests.support.sasl import (
     OAUTH_MODULE,
@@ -42,7 +43,7 @@ from tests.support.secured import MAX_REAUTH_MS, PASSWORDS, authority_of, secure
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, may_leave_a_socket]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 JAVA_MODULES = {"PLAIN": PLAIN_MODULE, "OAUTHBEARER": OAUTH_MODULE}

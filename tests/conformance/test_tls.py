@@ -15,9 +15,12 @@ from confluent_kafka.admin import AdminClient
 from tests.support.certificates import PASSWORD, Authority, pkcs12_of
 from tests.support.java_key_stores import java_key_store
 from tests.support.java_tools import JavaTools
+from tests.support.kafka_python import may_leave_a_socket
 from tests.support.lengths import SEED, by_length
 from tests.support.tls_broker import TLS_1_2, TLS_1_3, TlsBroker, tls_broker
 from tests.support.topics import create_topic
+
+pytestmark = may_leave_a_socket
 
 VERSIONS = {"TLSv1.2": TLS_1_2, "TLSv1.3": TLS_1_3}
 VALUES = [random.Random(SEED).randbytes(size) for size in (1, 1_000, 100_000, 900_000, 10)]

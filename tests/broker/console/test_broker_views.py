@@ -13,7 +13,10 @@ from odradek.broker.common.log_lines import CLIENT_LOGGERS
 from odradek.broker.console.recent_lines import MOST_CHARACTERS, MOST_LINES, RecentLines
 from odradek.broker.testing.broker import Broker
 from tests.support.console_client import ConsoleClient, console_broker
+from tests.support.kafka_python import may_leave_a_socket
 from tests.support.waiting import wait_until
+
+pytestmark = may_leave_a_socket
 
 
 @pytest.mark.slow

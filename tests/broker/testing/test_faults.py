@@ -30,7 +30,10 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
+from tests.support.kafka_python import may_leave_a_socket
 from tests.support.wire import ConnectionEndedError, WireClient
+
+pytestmark = may_leave_a_socket
 
 LIMIT_S = 60.0
 LIMIT_MS = 60_000

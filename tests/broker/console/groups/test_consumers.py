@@ -12,10 +12,11 @@ from kafka import KafkaConsumer, TopicPartition
 from tests.support.broker_process import BrokerProcess
 from tests.support.committing import commit, committed, produce
 from tests.support.console_client import ConsoleClient
+from tests.support.kafka_python import may_leave_a_socket
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, may_leave_a_socket]
 
 
 @pytest.fixture(autouse=True)
