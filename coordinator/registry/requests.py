@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
+from odradek.config.java_text import JAVA_BLANKS
+
 from . import shapes
 from .errors import invalid_schema, invalid_version
 from .schemas import AVRO, Json, Reference, references_of, stored_metadata, stored_rule_set
@@ -14,7 +16,6 @@ from .shapes import MAX_INT32
 
 LATEST = -1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,12}")
-_BLANKS = "".join(map(chr, range(ord(" ") + 1)))  # what Java trims
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def version_number(text: str) -> int:
 
     Raises INVALID_VERSION.
     """
-    trimmed = text.strip(_BLANKS)
+    trimmed = text.strip(JAVA_BLANKS)
     if trimmed.lower() == "latest":
         return LATEST
     number = integer(trimmed)

@@ -26,7 +26,7 @@ from odradek.protocol.records.metadata_frame import FRAME_VERSION, check_end, re
 from odradek.protocol.schema import DecodeError, Message, codec_for
 
 from .outcome import JournalRecord
-from .steps import Step
+from .steps import Step, step_of_items
 
 KEY_VERSION = 0
 _INT16 = struct.Struct(">h")
@@ -159,11 +159,7 @@ def _numbered(number: int, message: Message, version: int, step: Step | None = N
     if step is None:
         codec.write(message, out, None)
     else:
-
-        def step_of_items(_items: int) -> None:
-            step()
-
-        codec.write_in_steps(message, out, [], step_of_items)
+        codec.write_in_steps(message, out, [], step_of_items(step))
     return bytes(out)
 
 

@@ -39,6 +39,15 @@ def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
     return items if len(items) <= FEW else stepping(items, step)
 
 
+def step_of_items(step: Step) -> Callable[[int], None]:
+    """Return the step of a codec of the protocol, which is told how many items were handled."""
+
+    def take_step(_items: int) -> None:
+        step()
+
+    return take_step
+
+
 def _itself(item: Any) -> Any:
     return item
 
