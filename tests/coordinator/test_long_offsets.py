@@ -31,7 +31,7 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from odradek.protocol.records.consumer_offsets import OffsetCommitKey, OffsetCommitValue
 from tests.support.group_snapshot import state_snapshot
 from tests.support.groups import GROUP, SESSION_MS, TOPIC, Groups
-from tests.support.stretches import Stretches
+from tests.support.stretches import ATTEMPTS, Stretches
 from tests.support.turns import TURN_MS
 
 pytestmark = pytest.mark.slow
@@ -39,8 +39,6 @@ pytestmark = pytest.mark.slow
 PARTITIONS = 9_900  # of one request that fits into a batch
 INDEXES = 100_000
 FEW = 20
-# A stretch that was long is measured again: the first one may have compiled a codec.
-ATTEMPTS = 15
 # A stretch of this length keeps nobody waiting. TURN_MS is for one with an append.
 SHORT_MS = 4.0
 

@@ -12,14 +12,12 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from tests.support.heartbeats import Heartbeats, refusal
 from tests.support.streams_members import StreamsMembers
-from tests.support.stretches import MeasuredSlicer, Stretches, result_of
+from tests.support.stretches import ATTEMPTS, MeasuredSlicer, Stretches, result_of
 
 pytestmark = pytest.mark.slow
 
 # The partitions of a topic, which the member has, and others.
 REPORTED = [*range(4), *random.Random(1).sample(range(4, 2**31), 99_996)]
-# A stretch that was long is measured again: the first one may have compiled a codec.
-ATTEMPTS = 15
 # A stretch of this length keeps nobody waiting.
 LIMIT_MS = 4.0
 

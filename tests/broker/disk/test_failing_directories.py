@@ -94,6 +94,13 @@ def logs_of(served: BrokerInLoop) -> list[PartitionLog]:
     return [served.broker.log_manager.get("t", index) for index in range(PARTITIONS)]
 
 
+async def made_in_second(directories: list[Path]) -> set[int]:
+    """Let a broker make the topic; return the partitions that are in the second directory."""
+    async with broker_in_loop(directories, FaultyFiles()) as served:
+        await served.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
+        return {log.partition for log in logs_of(served) if log.directory.parent == directories[1]}
+
+
 async def metadata(served: BrokerInLoop) -> dict[int, MetadataResponsePartition]:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
     answer = await served.ask(request, MetadataResponse, 12)
@@ -216,9 +223,7 @@ async def test_a_stray_log_that_cannot_be_renamed_takes_only_its_directory_offli
     tmp_path: Path,
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
-    async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
-        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    hurt = await made_in_second(directories)
     shutil.copytree(directories[1] / f"t-{min(hurt)}", directories[1] / "gone-0")
     disk = FaultyFiles()
     disk.fail(lambda kind, path: kind == "rename" and path.name.startswith("gone-0"))
@@ -285,9 +290,7 @@ async def test_a_failed_directory_is_recorded_and_comes_back_in_a_new_epoch(
 
 async def test_a_start_with_a_broken_directory_is_recorded(tmp_path: Path) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
-    async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
-        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
+    hurt = await made_in_second(directories)
     disk = FaultyFiles()
     disk.fail(below(directories[1]))
     async with broker_in_loop(directories, disk) as served:
@@ -301,10 +304,8 @@ async def test_a_directory_that_fails_while_the_broker_starts_is_handled_too(
     tmp_path: Path,
 ) -> None:
     directories = [tmp_path / "a", tmp_path / "b"]
-    async with broker_in_loop(directories, FaultyFiles()) as before:
-        await before.broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
-        hurt = {log.partition for log in logs_of(before) if log.directory.parent == directories[1]}
-        missing = min(hurt)
+    hurt = await made_in_second(directories)
+    missing = min(hurt)
     shutil.rmtree(directories[1] / f"t-{missing}")  # so that it must be made again
     disk = FaultyFiles()
     disk.fail(below(directories[1] / f"t-{missing}"), error=errno.EIO)
