@@ -57,7 +57,7 @@ REASONS = {
         broker/shares/dead_letter_queues.py: _record
         broker/maintenance/own_appends.py: append
         broker/registry/schema_log.py: append
-        broker/shares/shares.py: _store open
+        broker/shares/shares.py: _read _store
         broker/telemetry/pushed_records.py: _record write
         coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance

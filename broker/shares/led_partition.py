@@ -112,7 +112,10 @@ class LedPartition:
     @property
     def is_as_stored(self) -> bool:
         """Whether the stored state is still that which was read. Raises ApiError."""
-        return self._states.read_summary(self.key) is self._stored
+        try:
+            return self._states.read_summary(self.key) is self._stored
+        except ApiError as error:
+            raise state_error(error) from error
 
     @property
     def max_delivery_count(self) -> int:

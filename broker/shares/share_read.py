@@ -122,7 +122,7 @@ class ShareRead:
             return {}
         self._opened.clear()
         share_partitions = self.open_all()
-        if not share_partitions:
+        if len(self._refused) == len(self.call.places):
             return dict(self._refused)
         reads: list[_Read] = []
         for some in self._in_order(share_partitions):
@@ -180,7 +180,9 @@ class ShareRead:
     def open_all(self) -> list[LedPartition]:
         """Open the share-partitions, and return those that are open.
 
-        One with an error gets it as its answer, and is not tried again.
+        One with an error gets it as its answer, and is not tried again. One whose stored state
+        cannot be read now has no answer, and the next attempt tries it again: consumers take
+        COORDINATOR_NOT_AVAILABLE of a ShareFetch for a fault.
         """
         share_partitions: list[LedPartition] = []
         for place in stepping(self.call.places, self.step):
@@ -192,7 +194,8 @@ class ShareRead:
             except WouldWaitError:
                 raise
             except ApiError as error:
-                self._refused[place] = partition_with_error(place[1], error)
+                if error.code is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                    self._refused[place] = partition_with_error(place[1], error)
                 continue
             except Exception:  # a fault in odradek: the other partitions are answered
                 logger.exception("%s is not opened", key.text)

@@ -43,7 +43,7 @@ from odradek.storage.log import PartitionLog
 
 from .archiving import Archiving
 from .dead_letter_queues import DeadLetterQueues
-from .led_partition import STALE_STATE, LedPartition, NoStateError
+from .led_partition import STALE_STATE, LedPartition, NoStateError, state_error
 from .sessions import Place, SessionKey, ShareSession, ShareSessions
 
 logger = logging.getLogger("odradek.shares")
@@ -111,20 +111,28 @@ class Shares:
             if led is not None:
                 return led
             self._close(key)
-            log = self._find_log(key.topic_id, key.partition)
-            now_ms = self._clock().wall_ms
             try:
-                opened = LedPartition(key, log, self._states, self.configs, now_ms, each_step)
-            except NoStateError as error:
-                if not self._create_lost_state(key):
+                opened = self._read(key, each_step)
+            except NoStateError:
+                if not self._is_created_again(key):
                     raise
-                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from error
+                opened = self._read(key, each_step)
             letters = unfinished(opened.partition, opened.max_delivery_count, each_step)
             if key not in self._led and opened.is_as_stored:  # else something came in a step
                 break
         self._led[key] = opened
         self._archiving.add(opened, letters)
         return opened
+
+    def _read(self, key: SharePartitionKey, step: Step) -> LedPartition:
+        log = self._find_log(key.topic_id, key.partition)
+        return LedPartition(key, log, self._states, self.configs, self._clock().wall_ms, step)
+
+    def _is_created_again(self, key: SharePartitionKey) -> bool:
+        try:
+            return self._create_lost_state(key)
+        except ApiError as error:
+            raise state_error(error) from error
 
     def is_open(self, led: LedPartition) -> bool:
         """Whether a share-partition has not been closed."""

@@ -244,7 +244,9 @@ class ShareGroupService:
         A power cut may take the state, and leave the record. All records of the partition are
         delivered then, because nobody knows which were accepted. Raises ApiError.
         """
-        group = self._shards.of(key.group_id).state.share_group(key.group_id)
+        group = self._shards.of(key.group_id).state.groups.get(key.group_id)
+        if not isinstance(group, ShareGroup):
+            return False
         is_lost = key.partition in group.state_partitions.assignable().get(key.topic_id, ())
         if is_lost:
             logger.warning("the state of %s is lost: its records are delivered again", key.text)

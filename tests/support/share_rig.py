@@ -85,8 +85,13 @@ class ShareRig:
             find_log=self._find_log,
             slices=self._slices,
             queues=NoQueues(),  # type: ignore[arg-type] # as much of them as is needed
-            create_lost_state=lambda _key: self.has_lost_state,
+            create_lost_state=self._create_lost_state,
         )
+
+    def _create_lost_state(self, key: SharePartitionKey) -> bool:
+        if self.has_lost_state:
+            self.states.initialize(key)
+        return self.has_lost_state
 
     def _find_log(self, _topic_id: bytes, partition: int) -> PartitionLog:
         return self.logs[partition]

@@ -216,6 +216,15 @@ def test_a_session_keeps_few_partitions_that_do_not_exist(open_queue: Callable[.
     assert one.fetch(*many, max_wait_ms=0).error_code == refused
 
 
+def test_the_partitions_of_a_group_that_does_not_exist_have_an_error_that_consumers_know(
+    open_queue: Callable[..., Queue],
+) -> None:
+    member = open_queue().member("one")
+    member.group = "nobody"
+    [topic] = member.fetch(0).responses
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def test_a_group_can_be_expired(open_queue: Callable[..., Queue]) -> None:
     queue = open_queue()
     queue.member("one")

@@ -13,7 +13,7 @@ from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCal
 from odradek.broker.shares.shares import MAX_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_state.batches import DeliveryBatch
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
 from tests.broker.shares.test_share_sessions import connection
@@ -107,15 +107,56 @@ def test_a_stored_delivery_state_that_is_not_known_is_the_error_of_its_partition
     assert answers[TOPIC_ID, 0].acquired_records
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_a_share_partition_without_a_state_is_tried_again_if_the_state_will_be_created(
-    tmp_path: Path, is_lost: bool
-) -> None:
+def test_a_share_partition_without_a_state_has_an_error(tmp_path: Path) -> None:
     rig = ShareRig(tmp_path)
-    rig.states.coordinator.delete(rig.key(1), 0)
+    rig.states.delete(rig.key(1))
+    assert rig.fetch("m", 0, 1)[TOPIC_ID, 1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_share_partition_whose_state_is_lost_is_opened_with_a_new_one(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea")
+    rig.states.delete(rig.key())
+    rig.has_lost_state = True
+    assert acquired(rig.first_fetch("m")) == {0}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+)
+def test_a_share_partition_whose_state_cannot_be_read_now_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, is_lost: bool
+) -> None:
+    """Consumers fail with an error of a coordinator: they do not know it in a ShareFetch."""
+
+    def refuse(*_arguments: Any) -> Any:
+        raise ApiError(code, "its shard is not served")
+
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea")
+    if is_lost:
+        rig.states.delete(rig.key())
+    call = ShareFetchCall(GROUP, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 500, 500, False)
+    read = ShareRead(rig.shares, rig.files, call)
+    with monkeypatch.context() as patch:
+        if is_lost:
+            patch.setattr(rig.shares, "_create_lost_state", refuse)
+        else:
+            patch.setattr(rig.states.coordinator, "read", refuse)
+        assert read.attempt(rig.states.loop.clock(), is_last=False) is None
+        assert read.attempt(rig.states.loop.clock(), is_last=True) == {}
     rig.has_lost_state = is_lost
-    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_lost else ErrorCode.UNKNOWN_SERVER_ERROR
-    assert rig.fetch("m", 0, 1)[TOPIC_ID, 1].error_code == error
+    answers = read.attempt(rig.states.loop.clock(), is_last=False)
+    assert answers is not None
+    assert acquired(answers) == {0}
+
+
+def test_a_state_whose_shard_closes_in_a_step_is_not_available(tmp_path: Path) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    rig.states.write(DeliveryBatch(0, 0, 1, 0), start=0)
+    with pytest.raises(ApiError, match="COORDINATOR_NOT_AVAILABLE"):
+        rig.shares.open(rig.key(), rig.states.coordinator.close)
 
 
 def test_a_fault_in_opening_a_share_partition_is_the_error_of_that_one(

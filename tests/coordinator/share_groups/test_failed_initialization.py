@@ -86,6 +86,7 @@ def test_a_state_that_is_lost_is_created_again(share: ShareMembers, lost: set[in
     assert share.assigned() == OTHERS | {REFUSED}
     other = share.metadata.state.topics["payments"].id
     assert not service.create_lost_state(SharePartitionKey(GROUP, other, 0))
+    assert not service.create_lost_state(SharePartitionKey("no group", other, 0))
 
 
 # -- start offsets
