@@ -233,14 +233,20 @@ def _is_abort_marker(
 def cut_to(
     records: RecordsSlice, fetched: Sequence[FetchedBatch], first_offset: int, last_offset: int
 ) -> RecordsSlice:
-    """Cut a slice to the batches that have these offsets. `fetched` are its first batches."""
-    position = records.position
-    size = 0
+    """Cut a slice to the batches that have these offsets. `fetched` are its first batches.
+
+    There is at least one, also if compaction has removed all of these offsets: a share session
+    omits a partition without bytes, and the member would not know what it has acquired. As in
+    Kafka, it is the last batch that begins before the offsets, if there is one.
+    Kafka: ShareFetchUtils.maybeSliceFetchRecords.
+    """
+    position, size = records.position, 0
     for batch in fetched:
-        if batch.last_offset < first_offset:
-            position += batch.size_bytes
-        elif batch.base_offset > last_offset:
-            break
-        else:
+        if batch.base_offset <= first_offset:
+            position += size
+            size = batch.size_bytes
+        elif batch.base_offset <= last_offset or not size:
             size += batch.size_bytes
+        else:
+            break
     return RecordsSlice(records.file, position, size)

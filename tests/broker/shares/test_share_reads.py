@@ -13,12 +13,17 @@ from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCal
 from odradek.broker.shares.shares import MAX_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_state.batches import DeliveryBatch
+from odradek.protocol.batch_header import read_header
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.record import Record
+from odradek.protocol.record_batch import build_batch
+from odradek.protocol.records.control import ControlRecordType, control_key, end_txn_value
 from odradek.storage.batch_scan import HEADER_CHUNK_BYTES
 from odradek.storage.files import OpenFile
+from odradek.storage.log import RecordsSlice
 from tests.broker.shares.test_share_sessions import connection
 from tests.support.call_counts import counted_calls
-from tests.support.log_box import NOW_MS, batch_of, put
+from tests.support.log_box import NOW_MS, batch_of, put, split
 from tests.support.share_rig import GROUP, ColdFiles, ShareRig
 from tests.support.share_states import TOPIC_ID
 
@@ -77,6 +82,34 @@ def test_a_header_that_the_disk_does_not_give_is_the_error_of_its_partition(
     answers = rig.fetch("m", 0, 1)
     assert answers[TOPIC_ID, 1].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert answers[TOPIC_ID, 0].acquired_records
+
+
+@pytest.mark.parametrize(
+    ("max_records", "base_offsets"), [(10, [0]), (11, [0, 10]), (12, [0, 10, 11])]
+)
+def test_acquired_records_that_compaction_has_removed_are_sent_with_the_batch_before_them(
+    tmp_path: Path, max_records: int, base_offsets: list[int]
+) -> None:
+    """A share session omits a partition without bytes, and nobody would acknowledge them."""
+    transaction: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}
+    abort = Record(control_key(ControlRecordType.ABORT), end_txn_value(0), NOW_MS)
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    path.parent.mkdir()
+    path.write_bytes(
+        build_batch([Record(b"k", b"tea", NOW_MS)] * 5, base_sequence=0, **transaction)
+        + build_batch([abort], base_offset=10, is_control=True, **transaction)
+        + batch_of(b"coffee", base_offset=11)
+    )
+    rig = ShareRig(tmp_path, partitions=1)
+    rig.overrides["share.isolation.level"] = "read_committed"
+    answer = rig.fetch("m", max_records=max_records, has_record_limit=True)[TOPIC_ID, 0]
+    acquired = [(one.first_offset, one.last_offset) for one in answer.acquired_records]
+    assert acquired == [(5, max_records - 1)]
+    assert isinstance(answer.records, RecordsSlice)
+    data = rig.files.pread_exact(
+        answer.records.file, answer.records.size_bytes, answer.records.position
+    )
+    assert [read_header(batch).base_offset for batch in split(data)] == base_offsets
 
 
 def test_as_many_headers_are_read_as_can_be_acquired(tmp_path: Path) -> None:
