@@ -30,6 +30,7 @@ from odradek.coordinator.metadata.features import GROUP_VERSION, SHARE_VERSION, 
 from odradek.coordinator.metadata.topics import Topic
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.share_groups.group_configs import ShareGroupConfigs
+from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 from odradek.protocol.errors import ApiError
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -104,6 +105,7 @@ class Coordinators:
         )
         self.shares = self._create_shares(find_log=find_log)
         self._shares_of_nodes: list[Shares] = []  # of a played cluster
+        self.groups.share_groups.on_state_reset.add(self._share_state_reset)
         self.waiting_share_fetches: set[WaitingRead | Delay] = set()
         # The groups first: transactions that are completed at start write markers to their logs.
         self.logs = CoordinatorLogs(
@@ -154,14 +156,12 @@ class Coordinators:
 
     def groups_deleted(self, group_ids: Collection[str]) -> None:
         """Forget what is known about deleted groups."""
-        self.share_states_changed(group_ids)
         for group_id in group_ids:
             self.queues.forget(group_id)
 
-    def share_states_changed(self, group_ids: Collection[str]) -> None:
-        """Have the stored states of share groups read again, because they have a new life."""
+    def _share_state_reset(self, key: SharePartitionKey) -> None:
         for shares in (self.shares, *self._shares_of_nodes):
-            shares.close_groups(group_ids)
+            shares.state_reset(key)
 
     async def finish_archiving(self) -> None:
         """Wait for what is being written to dead-letter queues, because the broker stops."""

@@ -58,7 +58,6 @@ def alter(
     altered = context.broker.coordinators.groups.share_groups.alter_offsets(
         request.group_id, allowed, context.step
     )
-    context.broker.coordinators.share_states_changed([request.group_id])
     return AlterShareGroupOffsetsResponse(responses=[*refusals, *altered])
 
 

@@ -48,5 +48,4 @@ def delete(
     deleted = context.broker.coordinators.groups.share_groups.delete_offsets(
         request.group_id, allowed, context.step
     )
-    context.broker.coordinators.share_states_changed([request.group_id])
     return DeleteShareGroupOffsetsResponse(responses=[*refusals, *deleted])

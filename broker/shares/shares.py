@@ -176,10 +176,12 @@ class Shares:
         for key in [key for key in self._led if key.topic_id in topic_ids]:
             self._close(key)
 
-    def close_groups(self, group_ids: Container[str]) -> None:
-        """Close the share-partitions of groups whose stored states are deleted or created again."""
-        for key in [key for key in self._led if key.group_id in group_ids]:
-            self._close(key)
+    def state_reset(self, key: SharePartitionKey) -> None:
+        """Close a share-partition whose stored state was deleted or created again.
+
+        In the same turn: an acknowledgement would write the old start offset over the new one.
+        """
+        self._close(key)
 
     async def finish_archiving(self) -> None:
         """Wait for what is being written to queues, because the broker stops."""

@@ -110,7 +110,11 @@ class ShareGroupService:
         states: ShareStates,
         when_states_exist: Callable[[Callable[[], None]], None],
     ) -> None:
-        """`when_states_exist` calls its argument when the topic of `states` exists."""
+        """`when_states_exist` calls its argument when the topic of `states` exists.
+
+        `on_state_reset` is called with each state that is deleted or created again, in that turn.
+        """
+        self.on_state_reset: set[Callable[[SharePartitionKey], None]] = set()
         self._shards = shards
         self._topics = topics
         self._configs = configs
@@ -223,10 +227,15 @@ class ShareGroupService:
             try:
                 self._check_wanted(wanted, topic_id)
                 self._states.initialize(key, wanted.epoch, offset, now_ms)
+                self._was_reset(key)
             except ApiError as error:
                 logger.warning("the state of %s is not initialized: %s", key, error)
                 errors[topic_id, partition] = error.with_traceback(None)
         return errors
+
+    def _was_reset(self, key: SharePartitionKey) -> None:
+        for notify in self.on_state_reset:
+            notify(key)
 
     def _check_wanted(self, wanted: Initialization, topic_id: bytes) -> None:
         """Raise ApiError if the group or the topic has been deleted: nobody would own the state.
@@ -268,7 +277,9 @@ class ShareGroupService:
                     group = self._shards.of(group_id).state.share_group(group_id)
                     if topic_id not in group.state_partitions.deleting:
                         raise ApiError(ErrorCode.NON_EMPTY_GROUP, "the group is used again")
-                    self._states.delete(SharePartitionKey(group_id, topic_id, partition), now_ms)
+                    key = SharePartitionKey(group_id, topic_id, partition)
+                    self._states.delete(key, now_ms)
+                    self._was_reset(key)
                 except ApiError as error:
                     errors[topic_id] = error.with_traceback(None)
         return errors

@@ -181,15 +181,6 @@ async def test_nothing_is_written_for_a_share_partition_that_was_closed(
     assert (written, ended) == ([0], [led])
 
 
-def test_share_partitions_of_a_deleted_group_are_closed(tmp_path: Path) -> None:
-    rig = ShareRig(tmp_path)
-    led = rig.shares.open(rig.key())
-    rig.shares.close_groups({"another"})
-    assert rig.shares.is_open(led)
-    rig.shares.close_groups({led.key.group_id})
-    assert not rig.shares.is_open(led)
-
-
 def test_one_that_is_closed_while_others_are_closed_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
