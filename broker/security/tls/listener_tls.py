@@ -70,7 +70,10 @@ class ListenerTls:
         # First, so that a file that changes while the stores are read is read again.
         self.source = source_of(settings)
         self.entries = read_key_store(settings)
-        self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
+        # On a SASL listener the login says who the client is. Kafka: SaslServerAuthenticator.
+        self._mapping = None
+        if listener.security_protocol is SecurityProtocol.SSL:
+            self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
         suites = parse_cipher_suites(_texts(settings, "ssl.cipher.suites"))
         if suites.unknown:
             logger.warning(
@@ -93,12 +96,15 @@ class ListenerTls:
             self.context.sni_callback = self._choose_key
 
     def check(self, sock: ssl.SSLSocket) -> Principal:
-        """Who the client of a complete handshake is. Raises RefusedClientError."""
+        """Who the client of a complete handshake is. Raises RefusedClientError.
+
+        ANONYMOUS on a SASL listener, where a login says who the client is.
+        """
         cipher = sock.cipher()
         if sock.version() == "TLSv1.3" and cipher is not None and cipher[0] not in self._tls_1_3:
             raise RefusedClientError(f"{cipher[0]} is not in ssl.cipher.suites")
         certificate = sock.getpeercert(binary_form=True)
-        if certificate is None:
+        if certificate is None or self._mapping is None:
             return ANONYMOUS
         try:
             return Principal(USER, self._mapping.user_name(subject_of(certificate)))
