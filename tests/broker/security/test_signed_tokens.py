@@ -32,7 +32,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.sasl import sasl_listeners
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker_in_thread import broker_in_thread
-from tests.support.certificates import TlsFiles
+from tests.support.certificates import TlsFiles, verify_as_python_3_13
 from tests.support.sasl import (
     OAUTH_MODULE,
     SIGNED_TOKENS,
@@ -385,7 +385,10 @@ def test_a_claim_that_is_not_verified_must_be_permitted(claim: str) -> None:
     assert claims_of(f"sasl.oauthbearer.allow.unverified.{claim}", "true")
 
 
-def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(tmp_path: Path) -> None:
+def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify_as_python_3_13(monkeypatch)
     tls = TlsFiles(tmp_path)
     issuer = Issuer(tls)
     try:
