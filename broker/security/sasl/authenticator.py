@@ -124,6 +124,7 @@ class Authenticator:
 
     __slots__ = (
         "_clock",
+        "_current",
         "_deadline_ms",
         "_exchange",
         "_failures",
@@ -135,9 +136,11 @@ class Authenticator:
     )
 
     def __init__(
-        self, listener: LoginListener, failures: FailedLogins, clock: Callable[[], Now]
+        self, current: Callable[[], LoginListener], failures: FailedLogins, clock: Callable[[], Now]
     ) -> None:
-        self._listener = listener
+        """`current` returns the listener as it is configured now."""
+        self._current = current
+        self._listener = current()
         self._failures = failures
         self._clock = clock
         self._state = State.VERSIONS_OR_HANDSHAKE
@@ -188,6 +191,7 @@ class Authenticator:
         the names.
         """
         self._check_turn(session)
+        self._listener = self._current()
         found = self._listener.mechanisms.get(mechanism)
         if found is None:
             self._fail(session, "unsupported mechanism")

@@ -1,6 +1,6 @@
 """The listeners whose clients log in, made from the configuration.
 
-A changed configuration applies to logins that begin later. If a stored setting is not valid, the
+A changed configuration applies to logins that begin later, also on connections that are open. If a stored setting is not valid, the
 mechanisms stay as they are.
 """
 
@@ -53,10 +53,10 @@ class LoginListeners:
         """Require a login of a new connection, if its listener uses SASL."""
         if not session.listener.security_protocol.uses_sasl:
             return
-        listener = self._listeners[session.listener.name]
+        name = session.listener.name
         session.principal = None
-        session.guard = Authenticator(listener, self._failures, self._clock)
-        session.max_request_bytes = listener.max_receive_bytes
+        session.guard = Authenticator(lambda: self._listeners[name], self._failures, self._clock)
+        session.max_request_bytes = self._listeners[name].max_receive_bytes
 
     def update_config(self, config: BrokerConfig) -> None:
         """Apply a changed configuration."""

@@ -152,7 +152,7 @@ def test_no_order_of_requests_leads_past_the_login(
         Listener("IN", None, 0, SecurityProtocol.SASL_PLAINTEXT), ("127.0.0.1", 1), "127.0.0.1"
     )
     guard = Authenticator(
-        LISTENER, FailedLogins(lambda: now_ms), lambda: Now(NOW_MS + now_ms, now_ms)
+        lambda: LISTENER, FailedLogins(lambda: now_ms), lambda: Now(NOW_MS + now_ms, now_ms)
     )
     session.principal, session.guard = None, guard
     has_logged_in = False
