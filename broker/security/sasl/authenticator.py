@@ -21,7 +21,7 @@ Kafka: SaslServerAuthenticator, KafkaChannel.maybeBeginServerReauthentication.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -31,6 +31,7 @@ from odradek.protocol.api_keys import ApiKey
 
 from .exchange import Exchange, Login, NewExchange, SaslAuthenticationError, SaslError
 from .failed_logins import FailedLogins
+from .token_settings import IssuerKeys, KeySource
 
 # A connection may log in again at most so often.
 MIN_REAUTHENTICATION_MS = 1_000
@@ -88,12 +89,13 @@ class LoginMechanism(NamedTuple):
 
 
 class LoginListener(NamedTuple):
-    """A listener whose clients log in; its mechanisms by name."""
+    """A listener whose clients log in; its mechanisms by name, and the keys that they use."""
 
     name: str
     mechanisms: dict[str, LoginMechanism]
     max_receive_bytes: int
     max_request_bytes: int
+    issuers: Mapping[KeySource, IssuerKeys]
 
 
 class UnsupportedMechanismError(Exception):

@@ -43,14 +43,19 @@ MISSING_EVERY_MS = 60_000
 _FETCH_ERRORS = (OSError, ValueError, HTTPException)
 
 
-def open_keys(source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> IssuerKeys:
-    """The keys of a source. With `wait`, a URL is fetched now. Raises ConfigError."""
+def open_keys(
+    source: KeySource, timer_ms: Callable[[], int], keys: Keys = (), *, wait: bool
+) -> IssuerKeys:
+    """The keys of a source. Raises ConfigError.
+
+    With `wait`, a URL is fetched now, else by the first `refresh_if_due`: until then it has `keys`.
+    """
     parts = urlsplit(source.url)
     match parts.scheme.lower():
         case "file":
             return KeysInFile(Path(unquote(parts.path)))
         case "http" | "https":
-            return KeysAtUrl(source, timer_ms, wait=wait)
+            return KeysAtUrl(source, timer_ms, keys, wait=wait)
     raise invalid_value(URL_KEY, source.url, "must begin with file:, http: or https:")
 
 
@@ -89,8 +94,10 @@ class KeysInFile:
 class KeysAtUrl:
     """Keys that are fetched."""
 
-    def __init__(self, source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> None:
-        self.keys: Keys = ()
+    def __init__(
+        self, source: KeySource, timer_ms: Callable[[], int], keys: Keys = (), *, wait: bool
+    ) -> None:
+        self.keys = keys
         self._source = source
         self._timer_ms = timer_ms
         self._context = None
@@ -98,14 +105,13 @@ class KeysAtUrl:
             self._context = _context(source)
         self._missing: OrderedDict[str, int] = OrderedDict()
         self._thread: threading.Thread | None = None
-        self._due_ms = timer_ms() + source.refresh_ms
+        self._due_ms = timer_ms()
         if wait:
+            self._due_ms += source.refresh_ms
             try:
                 self.keys = self._fetch()
             except _FETCH_ERRORS as error:
                 raise ConfigError(f"{URL_KEY}: no keys from {source.url}: {error}") from None
-        else:
-            self._refresh()
 
     def note_missing(self, key_id: str) -> None:
         """Fetch the keys, unless that was done for this name within the last minute."""
@@ -119,7 +125,7 @@ class KeysAtUrl:
         self._refresh()
 
     def refresh_if_due(self) -> None:
-        """Fetch the keys, if they were not fetched for `refresh_ms`."""
+        """Fetch the keys, if they were not yet fetched, or not for `refresh_ms`."""
         if self._timer_ms() >= self._due_ms:
             self._refresh()
 

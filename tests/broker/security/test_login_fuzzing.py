@@ -61,6 +61,7 @@ LISTENER = LoginListener(
     mechanisms={name: LoginMechanism(made, 1000) for name, made in EXCHANGES.items()},
     max_receive_bytes=1000,
     max_request_bytes=2000,
+    issuers={},
 )
 pieces = st.sampled_from(
     [

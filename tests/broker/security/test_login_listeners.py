@@ -1,10 +1,13 @@
 """The SASL settings of a running broker change, each listener's alone."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.support.broker_in_thread import BrokerInThread, broker_in_thread
@@ -56,6 +59,47 @@ def alter(served: BrokerInThread, settings: Mapping[str, str]) -> str | None:
     request = alter_configs_request(4, str(served.broker.config.node_id), settings)
     with WireClient(served.ports["OPEN"]) as client:
         return client.ask(request, IncrementalAlterConfigsResponse, 1).responses[0].error_message
+
+
+def logs_in(served: BrokerInThread, password: str) -> bool:
+    with WireClient(served.ports["PLAIN"]) as client:
+        try:
+            log_in_by_plain(client, "alice", password)
+        except LoginRefusedError:
+            return False
+        return True
+
+
+def test_a_setting_that_cannot_be_applied_is_refused(served: BrokerInThread) -> None:
+    for settings, words in (
+        ({TOKENS: tokens_with("soon")}, "listener TOKENS: Invalid option"),
+        ({TOKENS: f"{SCRAM_MODULE} required;"}, "listener TOKENS: .*login module must be"),
+        ({MECHANISMS: "PLAIN,SCRAM-SHA-512"}, r"listener PLAIN: .*sasl\.jaas\.config is not set"),
+    ):
+        refusal = alter(served, settings)
+        assert refusal is not None
+        assert re.match(f"Invalid dynamic configuration: {words}", refusal), refusal
+    assert alter(served, {PLAIN: alice_with("new")}) is None
+    assert logs_in(served, "new")
+    assert not logs_in(served, "old")
+
+
+def test_stored_settings_that_cannot_be_applied_leave_other_listeners_and_settings_alone(
+    served: BrokerInThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file may have changed since, or another software has written the log."""
+
+    def stored(skew_ms: str) -> BrokerConfig:
+        settings = {TOKENS: tokens_with(skew_ms), PLAIN: alice_with("new")}
+        return served.broker.config.with_dynamic(settings)
+
+    logins = served.broker.security.logins
+    served.call(lambda _: logins.update_config(stored("soon")))
+    assert "listener TOKENS keeps its logins: Invalid option" in caplog.text
+    assert logs_in(served, "new")
+    served.call(lambda _: logins.check_settings(stored("soon")))
+    with pytest.raises(ConfigError, match="listener TOKENS"):
+        served.call(lambda _: logins.check_settings(stored("0").with_dynamic({TOKENS: "x"})))
 
 
 def test_a_new_login_of_a_connection_needs_what_is_configured_then(served: BrokerInThread) -> None:

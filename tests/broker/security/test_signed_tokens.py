@@ -433,6 +433,30 @@ def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_pat
             assert why.value.message == '{"status":"invalid_token"}'
 
 
+def test_known_keys_stay_when_only_the_intervals_of_their_issuer_change(
+    tmp_path: Path, issuer: Issuer
+) -> None:
+    prefix = "listener.name.in.oauthbearer"
+    settings = {
+        "listeners": "IN://127.0.0.1:0",
+        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "IN",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{prefix}.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+        f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
+        **ANY_TOKEN,
+    }
+    with broker_in_thread(tmp_path / "data", settings) as broker:
+        issuer.broken = True
+        interval = "listener.name.in.sasl.oauthbearer.jwks.endpoint.refresh.ms"
+        changed = broker.broker.config.with_dynamic({interval: "1000"})
+        broker.call(lambda each: each.security.logins.update_config(changed))
+        now_s = broker.clock.wall_ms() // 1000
+        with WireClient(broker.ports["IN"]) as client:
+            log_in_by_token(client, signed({"sub": "alice", "iat": now_s, "exp": now_s + 60}))
+
+
 def test_a_url_without_keys_refuses_the_start(issuer: Issuer) -> None:
     issuer.broken = True
     with pytest.raises(ConfigError, match="no keys from"):
