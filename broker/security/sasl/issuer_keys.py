@@ -65,6 +65,7 @@ class KeysInFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._modified_ns = self._time_of_change()
+        self._unread = ""  # why the file could not be read
         try:
             self.keys = parse_keys(path.read_bytes())
         except (OSError, ValueError) as error:
@@ -78,10 +79,17 @@ class KeysInFile:
         modified_ns = self._time_of_change()
         if modified_ns == self._modified_ns:
             return
-        self._modified_ns = modified_ns
         try:
-            self.keys = parse_keys(self._path.read_bytes())
-        except (OSError, ValueError) as error:
+            data = self._path.read_bytes()
+        except OSError as error:  # it is tried again, and reported once
+            if str(error) != self._unread:
+                logger.error("the keys in %s stay as they are: %s", self._path, error)
+            self._unread = str(error)
+            return
+        self._modified_ns, self._unread = modified_ns, ""
+        try:
+            self.keys = parse_keys(data)
+        except ValueError as error:
             logger.error("the keys in %s stay as they are: %s", self._path, error)
 
     def _time_of_change(self) -> int | None:

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -221,6 +222,28 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     file.write_text("{")
     keys.refresh_if_due()
     file.unlink()
+    keys.refresh_if_due()
+    assert [key["kid"] for key in keys.keys] == ["b"]
+
+
+def test_a_changed_file_that_cannot_be_read_for_a_time_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "jwks.json"
+    file.write_text(json.dumps({"keys": [rsa_key(kid="a")]}))
+    keys = KeysInFile(file)
+    file.write_text(json.dumps({"keys": [rsa_key(kid="b")]}))
+    os.utime(file, (1, 1))  # else both may have been written in one tick of the clock
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError("not yet")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refuse)
+        for _ in range(3):
+            keys.refresh_if_due()
+    assert caplog.text.count("not yet") == 1
+    assert [key["kid"] for key in keys.keys] == ["a"]
     keys.refresh_if_due()
     assert [key["kid"] for key in keys.keys] == ["b"]
 
