@@ -159,6 +159,7 @@ class BrokerNode:
         self._create_maintenance(assign, assigned)
         logins, cleaner = self.security.logins, self.maintenance.cleaner
         logins.update_config(self.config)
+        self.effective_config.checks.append(logins.check_settings)
         self.effective_config.on_change += [cleaner.update_config, logins.update_config]
 
     def _create_maintenance(

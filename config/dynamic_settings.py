@@ -32,9 +32,7 @@ from .dynamic_keys import (
 )
 from .errors import ConfigError, invalid_value
 from .key import HIDDEN, Key, Value
-from .listener_settings import listener_keys
 from .protection import refuse_unserved_protection
-from .sasl import sasl_listeners
 from .topic_config import BROKER_SYNONYMS
 
 Texts = Mapping[str, str]
@@ -251,8 +249,6 @@ def check_change(
         )
         now, then = _known(written, now, iterate), _known(written, then, iterate)
         new = effective_config(written, then)
-        if any(without_listener(name) in listener_keys() for name in _changed(now, then)):
-            sasl_listeners(new)
     except ConfigError as error:
         raise ConfigError(f"{INVALID}: {error}") from None
     # Some rules compare with the file's settings, where nothing else is set.

@@ -73,13 +73,14 @@ class SaslListener:
 def sasl_listeners(config: BrokerConfig) -> tuple[SaslListener, ...]:
     """Check and return the open listeners that use SASL. Raises ConfigError."""
     return tuple(
-        _sasl_listener(config, listener)
+        sasl_listener(config, listener)
         for listener in config.open_listeners
         if listener.security_protocol.uses_sasl
     )
 
 
-def _sasl_listener(config: BrokerConfig, listener: Listener) -> SaslListener:
+def sasl_listener(config: BrokerConfig, listener: Listener) -> SaslListener:
+    """Check and return one listener that uses SASL. Raises ConfigError."""
     settings = config.of_listener(listener.name)
     enabled = settings.value(_ENABLED)
     max_receive_bytes = settings.value("sasl.server.max.receive.size")

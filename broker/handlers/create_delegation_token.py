@@ -2,7 +2,8 @@
 
 Creates a token for the client, or (v3) for another owner whom the client may create tokens for.
 The HMAC in the response is the token's secret. A refusal by the broker has the timestamps -1, one
-by the controller 0, as in Kafka.
+by the controller 0, as in Kafka. Unlike in Kafka, a token has at most 1,000 renewers: a token is
+described, encoded and renewed in one turn.
 Kafka: KafkaApis.handleCreateTokenRequest, DelegationTokenControlManager."""
 
 from typing import Any
@@ -18,6 +19,8 @@ from odradek.protocol.messages.create_delegation_token import (
     CreateDelegationTokenResponse,
 )
 from odradek.protocol.primitives import random_uuid, uuid_text
+
+MAX_RENEWERS = 1_000
 
 
 async def handle(
@@ -70,6 +73,9 @@ def check(context: RequestContext, request: CreateDelegationTokenRequest, owner:
     ):
         text = "Delegation Token authorization failed."
         raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, text)
+    if len(request.renewers) > MAX_RENEWERS:
+        text = f"A token has at most {MAX_RENEWERS} renewers."
+        raise ApiError(ErrorCode.INVALID_REQUEST, text)
     if any(renewer.principal_type != USER for renewer in request.renewers):
         text = "Supplied principalType is not supported."
         raise ApiError(ErrorCode.INVALID_PRINCIPAL_TYPE, text)

@@ -15,18 +15,33 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 VALID = datetime.timedelta(days=365)
 # The clock of a test's machine may be behind that of its clients, for example in a container.
 EARLIER = datetime.timedelta(days=1)
+_SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def write_certificates(authority_file: Path, broker_file: Path) -> None:
     """Write an authority's certificate, and a key with a certificate for localhost and 127.0.0.1.
 
-    The authority's key is not kept.
+    The authority's key is not kept. The certificates have what OpenSSL's strict verification asks
+    for, which is the default of Python 3.13.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("odradek test authority")
+    identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
     authority = (
         _builder(authority_name, authority_name, authority_key)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(identifier, critical=False)
+        .add_extension(_SIGNS_CERTIFICATES, critical=True)
         .sign(authority_key, hashes.SHA256())
     )
     broker_key = ec.generate_private_key(ec.SECP256R1())
@@ -38,6 +53,10 @@ def write_certificates(authority_file: Path, broker_file: Path) -> None:
     certificate = (
         _builder(_name("localhost"), authority_name, broker_key)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
         .add_extension(x509.SubjectAlternativeName(addresses), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(authority_key, hashes.SHA256())

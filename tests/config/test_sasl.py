@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from odradek.config.broker_config import BrokerConfig
-from odradek.config.dynamic_settings import check_change
 from odradek.config.errors import ConfigError
 from odradek.config.key import INT_MAX
 from odradek.config.loading import load_config
@@ -141,14 +140,3 @@ def test_kafkas_own_classes_are_accepted_and_nothing_is_warned_about(tmp_path: P
     texts = {**WITH_PLAIN, f"{PREFIX}.plain.sasl.server.callback.handler.class": handler}
     loaded = load_config(written(tmp_path, texts))
     assert loaded.warnings == ()
-
-
-def test_a_dynamic_setting_is_checked_with_the_file() -> None:
-    written = BrokerConfig.from_texts(WITH_PLAIN)
-    both = {f"{PREFIX}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
-    with_jaas = {**both, f"{PREFIX}.scram-sha-256.sasl.jaas.config": SCRAM}
-    with pytest.raises(ConfigError, match=r"scram-sha-256\.sasl\.jaas\.config is not set"):
-        check_change(written, {}, both)
-    check_change(written, {}, with_jaas)
-    with pytest.raises(ConfigError, match=r"scram-sha-256\.sasl\.jaas\.config is not set"):
-        check_change(written, with_jaas, both)

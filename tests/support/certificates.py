@@ -2,9 +2,12 @@
 
 import datetime
 import ipaddress
+import ssl
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -130,6 +133,34 @@ class TlsFiles:
         path = self.directory / name
         path.write_text(text)
         return path
+
+
+def verify_as_python_3_13(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify certificates as strictly as Python 3.13 does by default, also in this version."""
+    default = ssl.create_default_context
+
+    def strict(*args: Any, **kwargs: Any) -> ssl.SSLContext:
+        context = default(*args, **kwargs)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+
+
+def shake_hands(client: ssl.SSLContext, server_pem: Path) -> None:
+    """Connect a client to a server of this key and certificate. Raises ssl.SSLError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server_pem)
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        context.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(3):
+        for end in ends:
+            with suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    assert ends[0].cipher() is not None
 
 
 def pkcs12_of(signed: Signed, authority: Authority, password: str = PASSWORD) -> bytes:

@@ -21,7 +21,7 @@ Kafka: SaslServerAuthenticator, KafkaChannel.maybeBeginServerReauthentication.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -31,6 +31,7 @@ from odradek.protocol.api_keys import ApiKey
 
 from .exchange import Exchange, Login, NewExchange, SaslAuthenticationError, SaslError
 from .failed_logins import FailedLogins
+from .token_settings import IssuerKeys, KeySource
 
 # A connection may log in again at most so often.
 MIN_REAUTHENTICATION_MS = 1_000
@@ -88,12 +89,13 @@ class LoginMechanism(NamedTuple):
 
 
 class LoginListener(NamedTuple):
-    """A listener whose clients log in; its mechanisms by name."""
+    """A listener whose clients log in; its mechanisms by name, and the keys that they use."""
 
     name: str
     mechanisms: dict[str, LoginMechanism]
     max_receive_bytes: int
     max_request_bytes: int
+    issuers: Mapping[KeySource, IssuerKeys]
 
 
 class UnsupportedMechanismError(Exception):
@@ -124,6 +126,7 @@ class Authenticator:
 
     __slots__ = (
         "_clock",
+        "_current",
         "_deadline_ms",
         "_exchange",
         "_failures",
@@ -135,9 +138,11 @@ class Authenticator:
     )
 
     def __init__(
-        self, listener: LoginListener, failures: FailedLogins, clock: Callable[[], Now]
+        self, current: Callable[[], LoginListener], failures: FailedLogins, clock: Callable[[], Now]
     ) -> None:
-        self._listener = listener
+        """`current` returns the listener as it is configured now."""
+        self._current = current
+        self._listener = current()
         self._failures = failures
         self._clock = clock
         self._state = State.VERSIONS_OR_HANDSHAKE
@@ -188,6 +193,7 @@ class Authenticator:
         the names.
         """
         self._check_turn(session)
+        self._listener = self._current()
         found = self._listener.mechanisms.get(mechanism)
         if found is None:
             self._fail(session, "unsupported mechanism")

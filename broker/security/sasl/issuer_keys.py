@@ -43,14 +43,19 @@ MISSING_EVERY_MS = 60_000
 _FETCH_ERRORS = (OSError, ValueError, HTTPException)
 
 
-def open_keys(source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> IssuerKeys:
-    """The keys of a source. With `wait`, a URL is fetched now. Raises ConfigError."""
+def open_keys(
+    source: KeySource, timer_ms: Callable[[], int], keys: Keys = (), *, wait: bool
+) -> IssuerKeys:
+    """The keys of a source. Raises ConfigError.
+
+    With `wait`, a URL is fetched now, else by the first `refresh_if_due`: until then it has `keys`.
+    """
     parts = urlsplit(source.url)
     match parts.scheme.lower():
         case "file":
             return KeysInFile(Path(unquote(parts.path)))
         case "http" | "https":
-            return KeysAtUrl(source, timer_ms, wait=wait)
+            return KeysAtUrl(source, timer_ms, keys, wait=wait)
     raise invalid_value(URL_KEY, source.url, "must begin with file:, http: or https:")
 
 
@@ -60,6 +65,7 @@ class KeysInFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._modified_ns = self._time_of_change()
+        self._unread = ""  # why the file could not be read
         try:
             self.keys = parse_keys(path.read_bytes())
         except (OSError, ValueError) as error:
@@ -73,10 +79,17 @@ class KeysInFile:
         modified_ns = self._time_of_change()
         if modified_ns == self._modified_ns:
             return
-        self._modified_ns = modified_ns
         try:
-            self.keys = parse_keys(self._path.read_bytes())
-        except (OSError, ValueError) as error:
+            data = self._path.read_bytes()
+        except OSError as error:  # it is tried again, and reported once
+            if str(error) != self._unread:
+                logger.error("the keys in %s stay as they are: %s", self._path, error)
+            self._unread = str(error)
+            return
+        self._modified_ns, self._unread = modified_ns, ""
+        try:
+            self.keys = parse_keys(data)
+        except ValueError as error:
             logger.error("the keys in %s stay as they are: %s", self._path, error)
 
     def _time_of_change(self) -> int | None:
@@ -89,8 +102,10 @@ class KeysInFile:
 class KeysAtUrl:
     """Keys that are fetched."""
 
-    def __init__(self, source: KeySource, timer_ms: Callable[[], int], *, wait: bool) -> None:
-        self.keys: Keys = ()
+    def __init__(
+        self, source: KeySource, timer_ms: Callable[[], int], keys: Keys = (), *, wait: bool
+    ) -> None:
+        self.keys = keys
         self._source = source
         self._timer_ms = timer_ms
         self._context = None
@@ -98,14 +113,13 @@ class KeysAtUrl:
             self._context = _context(source)
         self._missing: OrderedDict[str, int] = OrderedDict()
         self._thread: threading.Thread | None = None
-        self._due_ms = timer_ms() + source.refresh_ms
+        self._due_ms = timer_ms()
         if wait:
+            self._due_ms += source.refresh_ms
             try:
                 self.keys = self._fetch()
             except _FETCH_ERRORS as error:
                 raise ConfigError(f"{URL_KEY}: no keys from {source.url}: {error}") from None
-        else:
-            self._refresh()
 
     def note_missing(self, key_id: str) -> None:
         """Fetch the keys, unless that was done for this name within the last minute."""
@@ -119,7 +133,7 @@ class KeysAtUrl:
         self._refresh()
 
     def refresh_if_due(self) -> None:
-        """Fetch the keys, if they were not fetched for `refresh_ms`."""
+        """Fetch the keys, if they were not yet fetched, or not for `refresh_ms`."""
         if self._timer_ms() >= self._due_ms:
             self._refresh()
 
@@ -154,10 +168,14 @@ class KeysAtUrl:
 def _context(source: KeySource) -> ssl.SSLContext:
     """How the server of the keys is verified. Raises ConfigError."""
     trusted = read_trust_store(ListenerSettings(dict(source.trust), URL_KEY))
-    if trusted is None:
-        return ssl.create_default_context()
-    encoded = b"".join(each.public_bytes(Encoding.DER) for each in trusted)
-    return ssl.create_default_context(cadata=encoded)
+    cadata = None
+    if trusted is not None:
+        cadata = b"".join(each.public_bytes(Encoding.DER) for each in trusted)
+    context = ssl.create_default_context(cadata=cadata)
+    # As in Java. The default of Python 3.13 refuses certificates without a key identifier, which
+    # private authorities make.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
 
 
 def parse_keys(data: bytes) -> Keys:

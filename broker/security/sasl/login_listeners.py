@@ -1,27 +1,30 @@
 """The listeners whose clients log in, made from the configuration.
 
-A changed configuration applies to logins that begin later. If a stored setting is not valid, the
-mechanisms stay as they are.
+A changed configuration applies to logins that begin later, also on connections that are open. If a
+stored setting of a listener is not valid, the mechanisms of this listener stay as they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.disk.disk_executor import DiskExecutor
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.dynamic_settings import INVALID
 from odradek.config.errors import ConfigError
-from odradek.config.sasl import sasl_listeners
+from odradek.config.listeners import Listener
+from odradek.config.sasl import sasl_listener
 from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import Authenticator, LoginListener
 from .failed_logins import FailedLogins
 from .scram_credential import CredentialOf, IterationsLikeAUser
+from .token_settings import IssuerKeys, KeySource
 
 if TYPE_CHECKING:
     from .login_mechanisms import LoginMechanisms  # imported only if it is used
@@ -46,28 +49,50 @@ class LoginListeners:
         self._iterations_like_a_user = iterations_like_a_user
         self._clock = clock
         self._failures = FailedLogins(lambda: clock().timer_ms)
+        self._failure_delay_s = config.connection_failed_authentication_delay_ms / 1000
         self._listeners: dict[str, LoginListener] = {}
-        self._set(config, wait_for_keys=True)
+        self._not_applied: dict[str, str] = {}  # by listener: why its settings are not applied
+        issuers: dict[KeySource, IssuerKeys] = {}
+        for listener in _with_logins(config):
+            made = self._made(config, listener, issuers, wait_for_keys=True)
+            self._listeners[listener.name] = made
 
     def begin(self, session: Session) -> None:
         """Require a login of a new connection, if its listener uses SASL."""
         if not session.listener.security_protocol.uses_sasl:
             return
-        listener = self._listeners[session.listener.name]
+        name = session.listener.name
         session.principal = None
-        session.guard = Authenticator(listener, self._failures, self._clock)
-        session.max_request_bytes = listener.max_receive_bytes
+        session.guard = Authenticator(lambda: self._listeners[name], self._failures, self._clock)
+        session.max_request_bytes = self._listeners[name].max_receive_bytes
+
+    def check_settings(self, config: BrokerConfig) -> None:
+        """Raise ConfigError if a listener's settings cannot be applied.
+
+        An error that stored settings already have does not block other changes.
+        """
+        issuers = self._issuers()
+        for listener in _with_logins(config):
+            try:
+                self._made(config, listener, issuers)
+            except ConfigError as error:
+                if str(error) != self._not_applied.get(listener.name):
+                    raise ConfigError(f"{INVALID}: listener {listener.name}: {error}") from None
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Apply a changed configuration."""
-        try:
-            self._set(config, wait_for_keys=False)
-        except ConfigError as error:
-            logger.error("the SASL settings are not applied: %s", error)
+        """Apply a changed configuration. `refresh_keys` fetches the keys of new issuers."""
+        issuers = self._issuers()
+        for listener in _with_logins(config):
+            try:
+                self._listeners[listener.name] = self._made(config, listener, issuers)
+                self._not_applied.pop(listener.name, None)
+            except ConfigError as error:
+                self._not_applied[listener.name] = str(error)
+                logger.error("listener %s keeps its logins: %s", listener.name, error)
 
     async def refresh_keys(self, disk: DiskExecutor) -> None:
         """Read or fetch the keys of token issuers, where that is due."""
-        for keys in self._mechanisms.issuers.values() if self._listeners else ():
+        for keys in self._issuers().values():
             await disk.run(keys.refresh_if_due)
 
     async def delayed(self, session: Session, response: R) -> R:
@@ -83,10 +108,24 @@ class LoginListeners:
 
         return LoginMechanisms(self._credential_of, self._iterations_like_a_user, self._clock)
 
-    def _set(self, config: BrokerConfig, *, wait_for_keys: bool) -> None:
-        found = sasl_listeners(config)
-        if found:
-            self._listeners = self._mechanisms.listeners(
-                found, config.socket_request_max_bytes, wait_for_keys=wait_for_keys
-            )
-        self._failure_delay_s = config.connection_failed_authentication_delay_ms / 1000
+    def _made(
+        self,
+        config: BrokerConfig,
+        listener: Listener,
+        issuers: dict[KeySource, IssuerKeys],
+        *,
+        wait_for_keys: bool = False,
+    ) -> LoginListener:
+        settings = sasl_listener(config, listener)
+        return self._mechanisms.listener(
+            settings, config.socket_request_max_bytes, issuers, wait_for_keys=wait_for_keys
+        )
+
+    def _issuers(self) -> dict[KeySource, IssuerKeys]:
+        """The keys that the listeners use."""
+        every = self._listeners.values()
+        return {source: keys for each in every for source, keys in each.issuers.items()}
+
+
+def _with_logins(config: BrokerConfig) -> Iterator[Listener]:
+    return (each for each in config.open_listeners if each.security_protocol.uses_sasl)

@@ -1,6 +1,6 @@
 """Makes the mechanisms of the listeners from their configuration."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from odradek.config.sasl import OAUTHBEARER, PLAIN, SaslListener, SaslMechanism
@@ -18,10 +18,7 @@ from .unsecured_tokens import UnsecuredTokens
 
 
 class LoginMechanisms:
-    """Makes the mechanisms; keeps what they share, also when they are made again.
-
-    `issuers` are the keys of token issuers.
-    """
+    """Makes the mechanisms; keeps what they share, also when they are made again."""
 
     def __init__(
         self,
@@ -29,52 +26,56 @@ class LoginMechanisms:
         iterations_like_a_user: IterationsLikeAUser,
         clock: Callable[[], Now],
     ) -> None:
-        self.issuers: dict[KeySource, IssuerKeys] = {}
         self._credential_of = credential_of
         self._clock = clock
         self._unknown = UnknownNames(iterations_like_a_user)
 
-    def listeners(
-        self, found: Iterable[SaslListener], max_request_bytes: int, *, wait_for_keys: bool
-    ) -> dict[str, LoginListener]:
-        """The listeners by name. With `wait_for_keys`, keys of issuers are fetched now.
+    def listener(
+        self,
+        listener: SaslListener,
+        max_request_bytes: int,
+        issuers: dict[KeySource, IssuerKeys],
+        *,
+        wait_for_keys: bool,
+    ) -> LoginListener:
+        """What a listener's logins need. Raises ConfigError.
 
-        Raises ConfigError, and then keeps the issuers as they are.
+        `issuers` are the keys that are known; those of new sources are added. With `wait_for_keys`
+        they are fetched now, else by their `refresh_if_due`.
         """
-        issuers: dict[KeySource, IssuerKeys] = {}
-        made = {}
-        for listener in found:
-            mechanisms = {}
-            for mechanism in listener.mechanisms:
-                if mechanism.verifies_signatures:
-                    source = key_source(listener, mechanism)
-                    issuers[source] = (
-                        issuers.get(source)
-                        or self.issuers.get(source)
-                        or self._open(source, wait=wait_for_keys)
-                    )
-                exchange = self._exchange_of(listener, mechanism, issuers)
-                mechanisms[mechanism.name] = LoginMechanism(exchange, mechanism.max_reauth_ms)
-            made[listener.name] = LoginListener(
-                name=listener.name,
-                mechanisms=mechanisms,
-                max_receive_bytes=listener.max_receive_bytes,
-                max_request_bytes=max_request_bytes,
-            )
-        self.issuers = issuers
-        return made
+        mechanisms = {}
+        used = {}
+        for mechanism in listener.mechanisms:
+            if mechanism.verifies_signatures:
+                source = key_source(listener, mechanism)
+                if source not in issuers:
+                    issuers[source] = self._open(source, issuers, wait=wait_for_keys)
+                used[source] = issuers[source]
+            exchange = self._exchange_of(listener, mechanism, used)
+            mechanisms[mechanism.name] = LoginMechanism(exchange, mechanism.max_reauth_ms)
+        return LoginListener(
+            name=listener.name,
+            mechanisms=mechanisms,
+            max_receive_bytes=listener.max_receive_bytes,
+            max_request_bytes=max_request_bytes,
+            issuers=used,
+        )
 
-    def _open(self, source: KeySource, *, wait: bool) -> IssuerKeys:
+    def _open(
+        self, source: KeySource, issuers: Mapping[KeySource, IssuerKeys], *, wait: bool
+    ) -> IssuerKeys:
         # Imported here: most brokers do not need what it imports.
         from .issuer_keys import open_keys
 
-        return open_keys(source, lambda: self._clock().timer_ms, wait=wait)
+        # Where only the intervals are new, the keys are still valid.
+        same = (issuers[each].keys for each in issuers if each.is_same_place(source))
+        return open_keys(source, lambda: self._clock().timer_ms, next(same, ()), wait=wait)
 
     def _exchange_of(
         self,
         listener: SaslListener,
         mechanism: SaslMechanism,
-        issuers: dict[KeySource, IssuerKeys],
+        issuers: Mapping[KeySource, IssuerKeys],
     ) -> NewExchange:
         if mechanism.name == PLAIN:
             return partial(PlainExchange, passwords_of(mechanism.jaas.options))
@@ -87,7 +88,7 @@ class LoginMechanisms:
         self,
         listener: SaslListener,
         mechanism: SaslMechanism,
-        issuers: dict[KeySource, IssuerKeys],
+        issuers: Mapping[KeySource, IssuerKeys],
     ) -> Tokens:
         if not mechanism.verifies_signatures:
             return UnsecuredTokens(mechanism.jaas.options, self._wall_ms)

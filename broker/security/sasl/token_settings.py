@@ -42,6 +42,10 @@ class KeySource(NamedTuple):
     retry_max_ms: int
     trust: tuple[tuple[str, str], ...] = ()
 
+    def is_same_place(self, other: "KeySource") -> bool:
+        """Whether both have the same keys, though perhaps at other intervals."""
+        return (self.url, self.trust) == (other.url, other.trust)
+
     def __repr__(self) -> str:
         return f"KeySource({self.url})"
 

@@ -17,7 +17,7 @@ from odradek.config.errors import ConfigError, invalid_value
 from odradek.config.listener_settings import ListenerSettings
 
 from .cipher_suites import CipherSuites
-from .stores import KeyEntry
+from .stores import KeyEntry, StoreUnreadableError
 
 logger = logging.getLogger("odradek.tls")
 
@@ -86,6 +86,8 @@ def make_context(
         raise ConfigError(
             f"OpenSSL refuses the TLS settings of {settings.prefix}: {reason}"
         ) from None
+    except OSError as error:  # there are too many open files
+        raise StoreUnreadableError(f"the key of {settings.prefix}: {error.strerror}") from None
     return context
 
 

@@ -50,8 +50,12 @@ Source = tuple[Mapping[str, str | None], Mapping[Path, tuple[int, int, int] | No
 
 def source_of(settings: ListenerSettings) -> Source:
     """The settings of TLS, and the times, sizes and inodes of the files that they name."""
-    texts = {name: settings.text(name) for name in listener_keys() if name.startswith("ssl.")}
-    return texts, {path: _state_of(path) for path in store_files(settings)}
+    return texts_of(settings), {path: _state_of(path) for path in store_files(settings)}
+
+
+def texts_of(settings: ListenerSettings) -> Mapping[str, str | None]:
+    """The settings of TLS as written."""
+    return {name: settings.text(name) for name in listener_keys() if name.startswith("ssl.")}
 
 
 def _state_of(path: Path) -> tuple[int, int, int] | None:
@@ -70,7 +74,11 @@ class ListenerTls:
         # First, so that a file that changes while the stores are read is read again.
         self.source = source_of(settings)
         self.entries = read_key_store(settings)
-        self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
+        trusted = read_trust_store(settings)
+        # On a SASL listener the login says who the client is. Kafka: SaslServerAuthenticator.
+        self._mapping = None
+        if listener.security_protocol is SecurityProtocol.SSL:
+            self._mapping = PrincipalMapping(str(settings.value(principal_mapping.KEY)))
         suites = parse_cipher_suites(_texts(settings, "ssl.cipher.suites"))
         if suites.unknown:
             logger.warning(
@@ -79,7 +87,6 @@ class ListenerTls:
         self._tls_1_3 = suites.tls_1_3 or frozenset(TLS_1_3)
         _check_engine_and_protocol(settings)
         client_auth = _client_auth(listener, settings)
-        trusted = read_trust_store(settings)
         self.has_trust_store = trusted is not None
         self.context = make_context(settings, client_auth, suites, self.entries, trusted)
         # One context per host name, chosen by SNI; one entry needs no choice. Reversed, so that the
@@ -93,12 +100,15 @@ class ListenerTls:
             self.context.sni_callback = self._choose_key
 
     def check(self, sock: ssl.SSLSocket) -> Principal:
-        """Who the client of a complete handshake is. Raises RefusedClientError."""
+        """Who the client of a complete handshake is. Raises RefusedClientError.
+
+        ANONYMOUS on a SASL listener, where a login says who the client is.
+        """
         cipher = sock.cipher()
         if sock.version() == "TLSv1.3" and cipher is not None and cipher[0] not in self._tls_1_3:
             raise RefusedClientError(f"{cipher[0]} is not in ssl.cipher.suites")
         certificate = sock.getpeercert(binary_form=True)
-        if certificate is None:
+        if certificate is None or self._mapping is None:
             return ANONYMOUS
         try:
             return Principal(USER, self._mapping.user_name(subject_of(certificate)))

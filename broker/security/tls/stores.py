@@ -39,6 +39,10 @@ class KeyEntry(NamedTuple):
     chain: tuple[x509.Certificate, ...]
 
 
+class StoreUnreadableError(ConfigError):
+    """The system cannot read a store now. It may later, though neither setting nor file changes."""
+
+
 class _StoreError(Exception):
     """A store cannot be read; the message does not name it."""
 
@@ -77,7 +81,7 @@ class _Texts:
         path = self.get(LOCATION)
         value = f"={path}" if name == LOCATION and path is not None else ""
         if isinstance(error, OSError):
-            return ConfigError(f"{self.written(name)}{value}: {error.strerror}")
+            return StoreUnreadableError(f"{self.written(name)}{value}: {error.strerror}")
         return ConfigError(f"{self.written(name)}{value}: {error}")
 
 

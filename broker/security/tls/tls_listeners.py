@@ -20,7 +20,8 @@ from odradek.config.errors import ConfigError
 from odradek.config.listener_settings import ListenerSettings
 from odradek.config.listeners import Listener
 
-from .listener_tls import ListenerTls, Source, source_of, utc_of
+from .listener_tls import ListenerTls, Source, source_of, texts_of, utc_of
+from .stores import StoreUnreadableError
 
 logger = logging.getLogger("odradek.tls")
 
@@ -40,7 +41,7 @@ class TlsListeners:
             each for each in config.open_listeners if each.security_protocol.uses_tls
         ]
         self._tls: dict[str, ListenerTls] = {}
-        self._refused: dict[str, Source] = {}  # changes that were reported
+        self._refused: dict[str, tuple[Source, ConfigError]] = {}  # the last of each listener
         for listener in self._listeners:
             try:
                 self._tls[listener.name] = ListenerTls(listener, self._settings(listener))
@@ -55,10 +56,14 @@ class TlsListeners:
     # -- settings ---------------------------------------------------------------------------------
 
     def check_settings(self, config: BrokerConfig) -> None:
-        """Raise ConfigError unless all listeners may change to this configuration."""
+        """Raise ConfigError unless all listeners may change to this configuration.
+
+        Only settings of TLS that change are checked: a file that has become unusable does not block
+        other changes. Kafka: DynamicBrokerConfig.needsReconfiguration.
+        """
         for listener in self._listeners:
             settings = config.of_listener(listener.name)
-            if source_of(settings) != self._tls[listener.name].source:
+            if texts_of(settings) != texts_of(self._settings(listener)):
                 try:
                     self._successor(listener, settings)
                 except ConfigError as error:
@@ -98,10 +103,14 @@ class TlsListeners:
     def _change(self, listener: Listener, settings: ListenerSettings) -> Change | None:
         """Read the listener's files if they or its settings have changed.
 
-        None if they have not, or if reading them has just failed.
+        None if they have not since they were taken over, or refused. What the system could not read
+        is tried again.
         """
         source = source_of(settings)
-        if source in (self._tls[listener.name].source, self._refused.get(listener.name)):
+        refused, error = self._refused.get(listener.name, (None, None))
+        if source == self._tls[listener.name].source:
+            return None
+        if source == refused and not isinstance(error, StoreUnreadableError):
             return None
         try:
             return source, self._successor(listener, settings)
@@ -113,8 +122,10 @@ class TlsListeners:
             return
         name, (source, new) = listener.name, change
         if isinstance(new, ConfigError):
-            self._refused[name] = source
-            logger.error("listener %s keeps its certificates: %s", name, new)
+            before, reported = self._refused.get(name, (None, None))
+            self._refused[name] = source, new
+            if source != before or str(new) != str(reported):
+                logger.error("listener %s keeps its certificates: %s", name, new)
             return
         self._refused.pop(name, None)
         self._tls[name] = new

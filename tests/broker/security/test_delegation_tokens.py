@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
+from odradek.broker.handlers.create_delegation_token import MAX_RENEWERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.broker.security.authorizer import Authorizer
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -208,6 +209,14 @@ async def test_renewers_are_users_and_an_owner_has_a_type(rig: Rig) -> None:
     assert answer.expiry_timestamp_ms == -1
     answer = await rig.create(owner_principal_type=None, owner_principal_name="alice")
     assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+async def test_the_number_of_renewers_is_limited(rig: Rig) -> None:
+    answer = await rig.create(renewers=[owner(BOB)] * (MAX_RENEWERS + 1))
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert answer.expiry_timestamp_ms == -1
+    answer = await rig.create(renewers=[owner(BOB)] * MAX_RENEWERS)
+    assert not answer.error_code
 
 
 async def test_only_some_may_describe_a_token(rig: Rig) -> None:

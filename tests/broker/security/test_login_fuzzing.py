@@ -61,6 +61,7 @@ LISTENER = LoginListener(
     mechanisms={name: LoginMechanism(made, 1000) for name, made in EXCHANGES.items()},
     max_receive_bytes=1000,
     max_request_bytes=2000,
+    issuers={},
 )
 pieces = st.sampled_from(
     [
@@ -152,7 +153,7 @@ def test_no_order_of_requests_leads_past_the_login(
         Listener("IN", None, 0, SecurityProtocol.SASL_PLAINTEXT), ("127.0.0.1", 1), "127.0.0.1"
     )
     guard = Authenticator(
-        LISTENER, FailedLogins(lambda: now_ms), lambda: Now(NOW_MS + now_ms, now_ms)
+        lambda: LISTENER, FailedLogins(lambda: now_ms), lambda: Now(NOW_MS + now_ms, now_ms)
     )
     session.principal, session.guard = None, guard
     has_logged_in = False

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ from odradek.config.errors import ConfigError
 from odradek.config.sasl import sasl_listeners
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker_in_thread import broker_in_thread
-from tests.support.certificates import TlsFiles
+from tests.support.certificates import TlsFiles, verify_as_python_3_13
 from tests.support.sasl import (
     OAUTH_MODULE,
     SIGNED_TOKENS,
@@ -225,6 +226,28 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert [key["kid"] for key in keys.keys] == ["b"]
 
 
+def test_a_changed_file_that_cannot_be_read_for_a_time_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "jwks.json"
+    file.write_text(json.dumps({"keys": [rsa_key(kid="a")]}))
+    keys = KeysInFile(file)
+    file.write_text(json.dumps({"keys": [rsa_key(kid="b")]}))
+    os.utime(file, (1, 1))  # else both may have been written in one tick of the clock
+
+    def refuse(_: Path) -> bytes:
+        raise PermissionError("not yet")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refuse)
+        for _ in range(3):
+            keys.refresh_if_due()
+    assert caplog.text.count("not yet") == 1
+    assert [key["kid"] for key in keys.keys] == ["a"]
+    keys.refresh_if_due()
+    assert [key["kid"] for key in keys.keys] == ["b"]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": 1}', '{"keys": [1]}', "[" * 100_000])
 def test_a_file_that_is_no_key_set_refuses_the_start(tmp_path: Path, text: str) -> None:
     (tmp_path / "jwks.json").write_text(text)
@@ -385,7 +408,10 @@ def test_a_claim_that_is_not_verified_must_be_permitted(claim: str) -> None:
     assert claims_of(f"sasl.oauthbearer.allow.unverified.{claim}", "true")
 
 
-def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(tmp_path: Path) -> None:
+def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verify_as_python_3_13(monkeypatch)
     tls = TlsFiles(tmp_path)
     issuer = Issuer(tls)
     try:
@@ -428,6 +454,30 @@ def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_pat
             with WireClient(broker.ports["IN"]) as client, pytest.raises(LoginRefusedError) as why:
                 log_in_by_token(client, refused)
             assert why.value.message == '{"status":"invalid_token"}'
+
+
+def test_known_keys_stay_when_only_the_intervals_of_their_issuer_change(
+    tmp_path: Path, issuer: Issuer
+) -> None:
+    prefix = "listener.name.in.oauthbearer"
+    settings = {
+        "listeners": "IN://127.0.0.1:0",
+        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "IN",
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        f"{prefix}.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+        f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
+        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
+        **ANY_TOKEN,
+    }
+    with broker_in_thread(tmp_path / "data", settings) as broker:
+        issuer.broken = True
+        interval = "listener.name.in.sasl.oauthbearer.jwks.endpoint.refresh.ms"
+        changed = broker.broker.config.with_dynamic({interval: "1000"})
+        broker.call(lambda each: each.security.logins.update_config(changed))
+        now_s = broker.clock.wall_ms() // 1000
+        with WireClient(broker.ports["IN"]) as client:
+            log_in_by_token(client, signed({"sub": "alice", "iat": now_s, "exp": now_s + 60}))
 
 
 def test_a_url_without_keys_refuses_the_start(issuer: Issuer) -> None:

@@ -12,9 +12,11 @@ from cryptography.x509.oid import NameOID
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import broker_in_loop, until
+from tests.support.broker_in_thread import broker_in_thread
 from tests.support.broker_process import free_ports
 from tests.support.certificates import PASSWORD, TlsFiles
 from tests.support.java_key_stores import java_key_store
+from tests.support.sasl import PLAIN_MODULE, log_in_by_plain
 from tests.support.tls_broker import TLS_1_2, TLS_1_3, TlsBroker
 from tests.support.wire import WireClient
 
@@ -98,6 +100,25 @@ async def test_a_resumed_session_keeps_the_name_of_its_certificate(
         assert names == ["User:CN=client"] * 2
         first.close()
         second.close()
+
+
+def test_a_sasl_listener_serves_a_certificate_that_no_rule_maps(tmp_path: Path) -> None:
+    files = TlsFiles(tmp_path / "certificates")
+    settings = {
+        **files.broker_settings(),
+        "listeners": "SASL_SSL://127.0.0.1:0",
+        "inter.broker.listener.name": "SASL_SSL",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_ssl.plain.sasl.jaas.config": f'{PLAIN_MODULE} required user_a="b";',
+        "listener.name.sasl_ssl.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^OU=nobody$/x/",
+    }
+    with broker_in_thread(tmp_path / "data", settings) as broker:
+        tls = TlsBroker(None, broker.ports, files)  # type: ignore[arg-type] # has no process
+        with tls.client("SASL_SSL", tls.context(certificate=files.client_pem)) as client:
+            log_in_by_plain(client, "a", "b")
+            (connection,) = broker._running._server.connections
+            assert str(connection.session.principal) == "User:a"
 
 
 async def test_the_key_is_chosen_by_the_name_that_the_client_asks_for(tmp_path: Path) -> None:

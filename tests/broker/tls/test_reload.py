@@ -2,7 +2,9 @@
 
 import asyncio
 import datetime
+import errno
 import logging
+import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +165,42 @@ async def test_a_file_that_is_half_written_is_read_again_when_it_is_complete(
     files.server_pem.write_text(text)
     await rig.tls.check_files()
     assert rig.served == renewed.certificate
+
+
+@pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "os.memfd_create"])
+async def test_a_file_that_the_system_cannot_read_for_a_time_is_taken_over_later(
+    files: TlsFiles,
+    make: Callable[..., Rig],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    call: str,
+) -> None:
+    rig = make()
+    renewed = files.authority.sign("localhost")
+    rewrite(files, renewed)
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(call, refuse)
+        for _ in range(3):
+            await rig.tls.check_files()
+    assert caplog.text.count("Too many open files") == 1
+    assert rig.served == files.server.certificate
+    await rig.tls.check_files()
+    assert rig.served == renewed.certificate
+
+
+async def test_a_file_that_has_become_unusable_does_not_block_other_settings(
+    files: TlsFiles, make: Callable[..., Rig]
+) -> None:
+    rig = make()
+    rewrite(files, files.authority.sign("elsewhere"))
+    rig.tls.check_settings(rig.config(**{"log.retention.ms": "5000"}))
+    rig.tls.check_settings(rig.config(**{LOCATION: str(files.server_pem)}))
+    with pytest.raises(ConfigError, match="name would change"):
+        rig.tls.check_settings(rig.config(**{"listener.name.ssl.ssl.client.auth": "requested"}))
 
 
 async def test_a_setting_is_checked_before_it_is_made(
