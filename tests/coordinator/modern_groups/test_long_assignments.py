@@ -1,4 +1,4 @@
-"""An assignment of very many partitions has steps while its records are made and replayed."""
+"""An assignment of very many partitions is written, replayed and described in steps."""
 
 from types import ModuleType
 from typing import Any
@@ -6,20 +6,24 @@ from typing import Any
 import pytest
 
 from odradek.coordinator.consumer_groups import records as of_consumers
+from odradek.coordinator.consumer_groups.description import described as described_consumers
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.consumer_groups.leave import Departures
 from odradek.coordinator.consumer_groups.member import ConsumerMember
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_groups import records as of_shares
+from odradek.coordinator.share_groups.description import described as described_shares
 from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_groups.member import ShareMember
 from odradek.coordinator.share_groups.state_partitions import StatePartitions, TopicOfState
 from odradek.coordinator.streams_groups import records as of_streams
+from odradek.coordinator.streams_groups.description import described as described_streams
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.coordinator.streams_groups.leave import leave_for_a_while
 from odradek.coordinator.streams_groups.member import StreamsMember
 from odradek.coordinator.streams_groups.tasks import OwnedTasks, Tasks
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from odradek.protocol.records.streams_group import StreamsGroupTopologyValue
 
 MANY = 1_000
 IDS = [number.to_bytes(16, "big") for number in range(MANY)]
@@ -147,6 +151,47 @@ def test_of_a_static_member_that_leaves_for_a_while() -> None:
     streams = StreamsMember(member_id="m", assigned=OwnedTasks({"0": OWNED}))
     leave_for_a_while(StreamsGroup("g"), streams, now, None, steps)
     assert steps.since() >= 2 * MANY
+
+
+def test_of_a_consumer_that_is_described() -> None:
+    steps = Steps()
+    group = ConsumerGroup("g")
+    group.targets["m"] = TARGET
+    for owned in ("assigned", "pending_revocation"):
+        partitions = {topic_id: {0: 1} for topic_id in IDS}
+        group.members["m"] = ConsumerMember(member_id="m", **{owned: partitions})
+        (member,) = described_consumers(group, "uniform", lambda _: "t", 0, steps).members
+        assert len(member.assignment.topic_partitions) == MANY
+        assert len(member.target_assignment.topic_partitions) == MANY
+        assert steps.since() >= 3 * MANY
+
+
+def test_of_a_share_consumer_that_is_described() -> None:
+    steps = Steps()
+    steps_per_topic = []
+
+    class Noted(dict[bytes, frozenset[int]]):
+        def __getitem__(self, topic_id: bytes) -> frozenset[int]:
+            steps_per_topic.append(steps.since())
+            return super().__getitem__(topic_id)
+
+    group = ShareGroup("g")
+    group.members["m"] = ShareMember(member_id="m", assigned=Noted(TARGET))
+    described_shares(group, "simple", lambda _: "t", 0, steps)
+    assert len(steps_per_topic) == MANY
+    assert all(steps_per_topic)
+
+
+def test_of_a_streams_member_that_is_described() -> None:
+    steps = Steps()
+    tasks = {topic_id.hex(): frozenset({0}) for topic_id in IDS}
+    group = StreamsGroup("g")
+    group.replay_topology(StreamsGroupTopologyValue(epoch=0, subtopologies=[]))
+    group.targets["m"] = Tasks(tasks)
+    assigned = OwnedTasks({name: {0: 1} for name in tasks}, tasks, tasks)
+    group.members["m"] = StreamsMember(member_id="m", assigned=assigned)
+    described_streams(group, 0, steps, wants_readable_topology=False)
+    assert steps.since() >= 4 * MANY
 
 
 def test_of_the_stored_states_of_a_share_group() -> None:
