@@ -7,9 +7,12 @@ creates them after the response, and a failure is in a later one.
 v1 asks for a readable topology, which is not kept here (KIP-1331)."""
 
 from collections.abc import Awaitable, Iterator, Mapping
+from functools import partial
+from itertools import islice
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.broker.turns.slices import Slices
 from odradek.coordinator.any_group.caller import Caller
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.streams_groups.configuration import InternalTopic
@@ -91,45 +94,58 @@ def topics_of(context: RequestContext, topology: StreamsGroupHeartbeatTopology) 
 async def create_and_respond(
     context: RequestContext, reply: HeartbeatReply
 ) -> StreamsGroupHeartbeatResponse:
+    """Create the missing topics, in slices: a short request may need very many of them."""
+    creating = partial(create_in_slices, context, reply)
+    return await context.broker.turns.slices.run(creating)
+
+
+async def create_in_slices(
+    context: RequestContext, reply: HeartbeatReply, slices: Slices
+) -> StreamsGroupHeartbeatResponse:
     missing = reply.missing_topics
     may_create_all = context.authorize_cluster(AclOperation.CREATE, is_logged=False)
     denied = [
         name
-        for name in missing
+        for name in slices.of(missing)
         if not (may_create_all or context.authorize(AclOperation.CREATE, ResourceType.TOPIC, name))
     ]
     if denied:
         text = f"Unauthorized to CREATE on topics {', '.join(denied)}."
         return with_detail(reply.response, text)
-    failures = await create(context, missing)
+    failures = await create(context, missing, slices)
     if not failures:
         return reply.response
-    listed = ", ".join(failures[:MAX_ERRORS_IN_DETAIL])
+    listed = ", ".join(
+        f"{name} ({error.message or error.code.name})"
+        for name, error in islice(failures.items(), MAX_ERRORS_IN_DETAIL)
+    )
     others = len(failures) - MAX_ERRORS_IN_DETAIL
     text = f"{listed} and {others} more" if others > 0 else listed
     return with_detail(reply.response, f"Creation failed: {text}.")
 
 
-async def create(context: RequestContext, topics: Mapping[str, InternalTopic]) -> list[str]:
-    """Create topics. Returns a text for each that could not be created."""
+async def create(
+    context: RequestContext, topics: Mapping[str, InternalTopic], slices: Slices
+) -> dict[str, ApiError]:
+    """Create topics. Returns the errors of those that could not be created, by name."""
     new = [
         NewTopic(
             name=topic.name,
             partition_count=topic.partition_count,
             replication_factor=topic.replication_factor or DEFAULT_REPLICATION_FACTOR,
-            configs=dict(topic.configs),
+            configs=topic.configs,
         )
-        for topic in topics.values()
+        for topic in slices.of(topics.values())
     ]
     try:
         results = await context.broker.admin.topics.create(new, permits=context.permits)
     except ApiError as error:
-        return [f"{name} ({error.message})" for name in topics]
-    return [
-        f"{name} ({result.message or result.code.name})"
-        for name, result in results.items()
+        return dict.fromkeys(topics, error)
+    return {
+        name: result
+        for name, result in slices.of(iter(results.items()))
         if isinstance(result, ApiError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS
-    ]
+    }
 
 
 def with_detail(

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 from odradek.coordinator.assignors.assignment import NOTHING as NO_TARGET
 from odradek.coordinator.assignors.assignment import Assignment
-from odradek.coordinator.runtime.steps import Step, no_step, sorted_in_steps, stepping
+from odradek.coordinator.runtime.steps import (
+    Step,
+    no_step,
+    sorted_in_steps,
+    stepping,
+    stepping_if_many,
+)
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeAssignment,
     ConsumerGroupDescribeGroup,
@@ -63,22 +69,25 @@ def _member(
         client_host=member.client_host,
         subscribed_topic_names=sorted_in_steps(member.subscribed_topics, step),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_assignment(_owned(member), name_of),
-        target_assignment=_assignment(target, name_of),
+        assignment=_assignment(_owned(member, step), name_of, step),
+        target_assignment=_assignment(target, name_of, step),
         member_type=CLASSIC_MEMBER if member.uses_classic_protocol else CONSUMER_MEMBER,
     )
 
 
-def _owned(member: ConsumerMember) -> Mapping[bytes, Iterable[int]]:
+def _owned(member: ConsumerMember, step: Step) -> Mapping[bytes, Iterable[int]]:
     assigned, pending = member.assigned, member.pending_revocation
     topic_ids = dict.fromkeys((*assigned, *pending))
-    return {id_: {**assigned.get(id_, {}), **pending.get(id_, {})} for id_ in topic_ids}
+    return {
+        id_: {**assigned.get(id_, {}), **pending.get(id_, {})}
+        for id_ in stepping_if_many(topic_ids, step)
+    }
 
 
 def _assignment(
-    partitions: Mapping[bytes, Iterable[int]], name_of: NameOf
+    partitions: Mapping[bytes, Iterable[int]], name_of: NameOf, step: Step
 ) -> ConsumerGroupDescribeAssignment:
-    named = ((topic_id, name_of(topic_id)) for topic_id in partitions)
+    named = ((topic_id, name_of(topic_id)) for topic_id in stepping_if_many(partitions, step))
     return ConsumerGroupDescribeAssignment(
         topic_partitions=[
             ConsumerGroupDescribeTopicPartitions(

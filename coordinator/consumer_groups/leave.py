@@ -120,7 +120,7 @@ def _away(member: ConsumerMember, step: Step) -> ConsumerMember:
         member,
         member_epoch=LEAVING_STATIC_EPOCH,
         assigned={
-            topic_id: dict.fromkeys(partitions, 0)
+            topic_id: dict.fromkeys(stepping_if_many(partitions, step), 0)
             for topic_id, partitions in stepping_if_many(member.assigned.items(), step)
         },
         pending_revocation=NOTHING,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from odradek.coordinator.modern_groups.member import ModernMember
+from odradek.coordinator.modern_groups.partition_sets import partition_count
 from odradek.protocol.records.consumer_group import ClassicMemberMetadata
 
 # Topic id -> partition -> the member epoch at which it was assigned.
@@ -25,6 +26,10 @@ class ConsumerMember(ModernMember, frozen=True, kw_only=True, gc=False):
     assigned: OwnedPartitions = NOTHING
     pending_revocation: OwnedPartitions = NOTHING
     classic: ClassicMemberMetadata | None = None
+
+    @property
+    def owned_count(self) -> int:
+        return partition_count(self.assigned) + partition_count(self.pending_revocation)
 
     @property
     def uses_classic_protocol(self) -> bool:

@@ -12,8 +12,9 @@ Kafka: ConsumerGroup.currentPartitionEpoch.
 
 import logging
 
+from odradek.coordinator.modern_groups.partition_sets import each_partition
 from odradek.coordinator.runtime.copies import Copyable
-from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
+from odradek.coordinator.runtime.steps import Step, no_step
 
 from .member import ConsumerMember, OwnedPartitions
 
@@ -50,24 +51,23 @@ class Ownership(Copyable):
             self._add(new.pending_revocation, new.member_epoch, step)
 
     def _remove(self, owned: OwnedPartitions, epoch: int, step: Step) -> None:
-        for topic_id, partitions in stepping_if_many(owned.items(), step):
-            for partition in partitions:
-                if self._epochs.get((topic_id, partition)) == epoch:
-                    del self._epochs[topic_id, partition]
+        for place in each_partition(owned, step):
+            if self._epochs.get(place) == epoch:
+                del self._epochs[place]
 
     def _add(self, owned: OwnedPartitions, epoch: int, step: Step) -> None:
-        for topic_id, partitions in stepping_if_many(owned.items(), step):
-            for partition in partitions:
-                present = self._epochs.get((topic_id, partition))
-                if present is not None and present >= epoch:
-                    # Kafka throws an exception here. The record is in the log already, so it is
-                    # applied. The next reconciliation of either member resolves the conflict.
-                    logger.error(
-                        "group %s: partition %d of topic %s has two owners, at epochs %d and %d",
-                        self._group_id, partition, topic_id.hex(), present, epoch,
-                    )  # fmt: skip
-                    continue
-                self._epochs[topic_id, partition] = epoch
+        for place in each_partition(owned, step):
+            present = self._epochs.get(place)
+            if present is not None and present >= epoch:
+                # Kafka throws an exception here. The record is in the log already, so it is
+                # applied. The next reconciliation of either member resolves the conflict.
+                topic_id, partition = place
+                logger.error(
+                    "group %s: partition %d of topic %s has two owners, at epochs %d and %d",
+                    self._group_id, partition, topic_id.hex(), present, epoch,
+                )  # fmt: skip
+                continue
+            self._epochs[place] = epoch
 
 
 def _has_same_ownership(old: ConsumerMember, new: ConsumerMember) -> bool:

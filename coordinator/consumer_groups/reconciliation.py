@@ -161,8 +161,10 @@ class _Difference:
         if has and has.keys() == target:
             self.kept[topic_id] = has  # the usual case: only the epoch changes
             return
-        kept = {partition: epoch for partition, epoch in has.items() if partition in target}
-        revoked = {partition: epoch for partition, epoch in has.items() if partition not in target}
+        kept: dict[int, int] = {}
+        revoked: dict[int, int] = {}
+        for partition, epoch in stepping_if_many(has.items(), inputs.step):
+            (kept if partition in target else revoked)[partition] = epoch
         # A partition that this member itself is giving up may be granted to it again.
         pending = member.pending_revocation.get(topic_id, {})
         lacking = target.difference(has)

@@ -236,7 +236,8 @@ def owned_partitions(
                     len(epochs), len(topic.partitions), topic.topic_id.hex(), default_epoch,
                 )  # fmt: skip
             epochs = [default_epoch] * len(topic.partitions)
-        owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+        partitions = stepping_if_many(topic.partitions, step)
+        owned[topic.topic_id] = dict(zip(partitions, epochs, strict=True))
     return owned
 
 
@@ -254,7 +255,9 @@ def _current_partitions(owned: OwnedPartitions, step: Step) -> list[CurrentTopic
             CurrentTopicPartitions(
                 topic_id=topic_id,
                 partitions=partitions,
-                assignment_epochs=[epochs[partition] for partition in partitions],
+                assignment_epochs=[
+                    epochs[partition] for partition in stepping_if_many(partitions, step)
+                ],
             )
         )
     return topics

@@ -128,7 +128,12 @@ class GroupCoordinator:
             loop=loop,
         )
         self.offsets = OffsetService(
-            settings, shards=self.shards, classic=self._classic, alarm=self.alarm, clock=clock
+            settings,
+            shards=self.shards,
+            classic=self._classic,
+            alarm=self.alarm,
+            clock=clock,
+            topic_ids=topic_ids,
         )
         self.retention = OffsetRetention(
             settings,

@@ -7,11 +7,12 @@ it is made again.
 
 While a group has such a decision, its other requests wait for it, as they wait in Kafka for the
 thread of their shard. So only deadlines change the group in between. The records of a decision in
-slices are replayed into a copy of the group, which takes its place when they are written.
+slices are replayed into a copy of the group, which takes its place when they are written. A few
+records may be long work to replay, because a member owns very many partitions.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -21,7 +22,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
-from odradek.coordinator.runtime.outcome import JoinedRecord, Outcome
+from odradek.coordinator.runtime.outcome import JoinedRecord, JournalRecord, Outcome
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -36,6 +37,8 @@ T = TypeVar("T")
 MAX_ATTEMPTS = 10
 # At most this many records are encoded at once.
 FEW_RECORDS = 20
+# Records of members that own more partitions or tasks are not replayed at once.
+MANY_PARTITIONS = 2_000
 
 
 class TakesLongError(Exception):
@@ -107,6 +110,8 @@ class GroupDecisions:
             try:
                 step = self._slicer.limited()
                 outcome = decide(shard, now, step)
+                if _changes_much(shard.state.groups.get(group_id), outcome.records):
+                    raise TakesLongError
                 prepared = None
                 if len(outcome.records) > FEW_RECORDS:  # else steps would cost more than the work
                     prepared = shard.journal.prepare(outcome, now.wall_ms, step)
@@ -168,6 +173,15 @@ class GroupDecisions:
         reply = commit(*decided)
         self.alarm.set(decided.now)
         return reply
+
+
+def _changes_much(group: object, records: Sequence[JournalRecord]) -> bool:
+    """Whether some members that the records change own very many partitions or tasks."""
+    if not isinstance(group, EpochGroup):
+        return False
+    changed = {getattr(record.key, "member_id", "") for record in records}
+    owned: int = sum(group.members[each].owned_count for each in changed if each in group.members)
+    return owned > MANY_PARTITIONS
 
 
 def _is_of_classic_group(shard: GroupShard, group_id: str, prepared: Prepared) -> bool:

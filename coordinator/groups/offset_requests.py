@@ -8,7 +8,7 @@ commit and half of another. A request whose records do not fit into one batch is
 Kafka: OffsetMetadataManager.commitOffset, fetchOffsets, fetchAllOffsets, deleteOffsets.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from odradek.coordinator.any_group.group import Committer, PartitionCheck
 from odradek.coordinator.any_group.group_offsets import (
@@ -157,6 +157,17 @@ class Commit:
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION, error.message) from None
             raise
         return check
+
+    def check_topics(self, topic_ids: Container[bytes]) -> None:
+        """Raise ApiError, which can be retried, if a topic is not among those that exist.
+
+        It has been deleted meanwhile, and the tombstones of its offsets have been written already.
+        A later topic of its name would begin with an offset that is written after them.
+        """
+        for topic in self._topics:
+            if topic.topic_id not in topic_ids:
+                text = f"topic {topic.name} has been deleted during the commit"
+                raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, text)
 
     def outcome(self, step: Step = no_step) -> Committed:
         """Make the records and the response."""

@@ -3,7 +3,7 @@
 Topics are those that exist, each with its name and id. Kafka: GroupCoordinatorService.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from odradek.coordinator.any_group.group import PartitionCheck
@@ -54,13 +54,18 @@ class OffsetService:
         classic: ClassicGroupService,
         alarm: Alarm,
         clock: Callable[[], Now],
+        topic_ids: Container[bytes],
     ) -> None:
-        """`classic` extends the session of a member that commits."""
+        """`classic` extends the session of a member that commits.
+
+        `topic_ids`: the ids of the topics that exist now, whenever it is asked.
+        """
         self._max_metadata_units = settings.offset_metadata_max_units
         self._shards = shards
         self._classic = classic
         self._alarm = alarm
         self._clock = clock
+        self._topic_ids = topic_ids
 
     def commit(
         self,
@@ -124,9 +129,9 @@ class OffsetService:
         *,
         confirm: Callable[[GroupShard], None],
     ) -> list[OffsetCommitResponseTopic]:
-        """Write a commit. It is encoded in steps, and the group must allow it after them too.
+        """Write a commit. It is encoded in steps; after them its topics must still exist.
 
-        `confirm` is called when the group has allowed it.
+        The group must allow it after them too. `confirm` is called when the group has allowed it.
         """
         shard = self._shards.of(group_id)
         passed = commit.check(shard.state, step)
@@ -135,6 +140,7 @@ class OffsetService:
         if step is not no_step:
             prepared = shard.journal.prepare(outcome, now.wall_ms, step, producer)
             shard = self._allowed_still(group_id, commit, passed, step)
+            commit.check_topics(self._topic_ids)
         confirm(shard)
         answers = shard.journal.commit(outcome, now.wall_ms, producer, prepared)
         if prepared is not None:

@@ -128,7 +128,7 @@ class StreamsGroupService:
         group: StreamsGroup,
         member: StreamsMember,
         now: Now,
-        step: Step = no_step,  # noqa: ARG002 # it is short
+        step: Step = no_step,  # noqa: ARG002 # only its replay may be long
     ) -> Outcome[DraftResult[None]]:
         return remove_member(group, member, self.deadlines, now, None)
 

@@ -65,5 +65,10 @@ class ModernMember(Struct, frozen=True, kw_only=True, gc=False):
     client_host: str = ""
     subscribed_topics: frozenset[str] = frozenset()
 
+    @property
+    def owned_count(self) -> int:
+        """Of how many partitions or tasks it is the owner. A share member is the owner of none."""
+        return 0
+
 
 M = TypeVar("M", bound=ModernMember)

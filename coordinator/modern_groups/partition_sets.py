@@ -1,10 +1,10 @@
-"""The partitions that a request or a record names, by topic or by subtopology."""
+"""Partitions by topic or by subtopology, as requests and records name them and members own them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from odradek.coordinator.runtime.steps import FEW, Step, no_step, stepping
+from odradek.coordinator.runtime.steps import FEW, Step, no_step, stepping, stepping_if_many
 
 K = TypeVar("K")
 
@@ -17,6 +17,20 @@ def partition_sets(
     for key, partitions in named:
         found.setdefault(key, []).append(partitions)
     return {key: _set_of(lists, step) for key, lists in stepping(iter(found.items()), step)}
+
+
+def each_partition(
+    owned: Mapping[K, Collection[int]], step: Step = no_step
+) -> Iterator[tuple[K, int]]:
+    """Iterate over partitions, each with its topic or subtopology, in steps if there are many."""
+    for key, partitions in stepping_if_many(owned.items(), step):
+        for partition in stepping_if_many(partitions, step):
+            yield key, partition
+
+
+def partition_count(owned: Mapping[Any, Collection[int]]) -> int:
+    """Return the number of partitions of all topics or subtopologies."""
+    return sum(map(len, owned.values()))
 
 
 def _set_of(lists: list[list[int]], step: Step) -> frozenset[int]:

@@ -153,7 +153,7 @@ class Registry(Registration):
         except ValueError:
             return []
         found = ((name, self.state.contexts.get(name)) for name in self.contexts())
-        ids = ((name, context.id_by_md5.get(md5)) for name, context in found if context)
+        ids = ((name, context.id_of(md5)) for name, context in found if context)
         return [(name, schema_id) for name, schema_id in ids if schema_id is not None]
 
     def highest_id(self, subject: str) -> int:

@@ -42,10 +42,17 @@ class Context:
 
     def __init__(self) -> None:
         self.highest_id = 0
-        self.id_by_md5: dict[bytes, int] = {}
+        # Of a fingerprint: the versions that have it, the one of the newest record last, with their
+        # ids. An import may have given the schema another id.
+        self.ids_by_md5: dict[bytes, dict[SchemaKey, int]] = {}
         # Of an id: the versions with it in each subject, in rising order; the subjects in the order
         # of registration.
         self.versions_by_id: dict[int, dict[str, list[int]]] = {}
+
+    def id_of(self, md5: bytes) -> int | None:
+        """Return the id that the schema with a fingerprint has in its newest record."""
+        ids = self.ids_by_md5.get(md5)
+        return next(reversed(ids.values())) if ids else None
 
 
 class RegistryState:
@@ -140,7 +147,7 @@ class RegistryState:
             self._live_counts[key.subject] = self._live_counts.get(key.subject, 0) + 1
         context = self.context_of(key.subject, create=True)
         context.highest_id = max(context.highest_id, version.id)
-        context.id_by_md5[version.schema.md5] = version.id
+        context.ids_by_md5.setdefault(version.schema.md5, {})[key] = version.id
         by_subject = context.versions_by_id.setdefault(version.id, {})
         insort(by_subject.setdefault(key.subject, []), key.version)
         for referred in _referred(version):
@@ -173,13 +180,16 @@ class RegistryState:
             if not referrers:
                 self._referrers.pop(referred, None)
         context = self.context_of(subject)
+        ids = context.ids_by_md5[version.schema.md5]
+        del ids[key]
+        if not ids:
+            del context.ids_by_md5[version.schema.md5]
         by_subject = context.versions_by_id[version.id]
         by_subject[subject].remove(number)
         if not by_subject[subject]:
             del by_subject[subject]
         if not by_subject:
             del context.versions_by_id[version.id]
-            context.id_by_md5.pop(version.schema.md5, None)
 
     def _soft_delete(self, subject: str, last_version: int, step: Step) -> None:
         of_subject = self.versions.get(subject, {})
@@ -301,7 +311,7 @@ class RegistryState:
         """Return a version with a fingerprint, and its context."""
         for name in (subjects.DEFAULT_CONTEXT, *sorted(self.stored_contexts)):
             context = self.contexts.get(name)
-            schema_id = context.id_by_md5.get(md5) if context else None
+            schema_id = context.id_of(md5) if context else None
             if schema_id is not None:
                 found = self._by_id(schema_id, Subject(name, ""))
                 if found is not None:
@@ -311,7 +321,7 @@ class RegistryState:
     def id_and_version(self, subject: str, schema: Schema) -> tuple[int, int | None] | None:
         """Return the id that a schema has in a subject's context, and its newest version in it."""
         context = self.context_of(subject)
-        schema_id = context.id_by_md5.get(schema.md5)
+        schema_id = context.id_of(schema.md5)
         by_subject = None if schema_id is None else context.versions_by_id.get(schema_id)
         if schema_id is None or not by_subject:
             return None

@@ -42,7 +42,7 @@ def described(
 
 
 def _member(member: ShareMember, name_of: NameOf, step: Step) -> ShareGroupDescribeMember:
-    named = [(topic_id, name_of(topic_id)) for topic_id in stepping(member.assigned, step)]
+    named = ((topic_id, name_of(topic_id)) for topic_id in stepping(member.assigned, step))
     assignment = ShareGroupDescribeAssignment(
         topic_partitions=[
             ShareGroupDescribeTopicPartitions(

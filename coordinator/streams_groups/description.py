@@ -160,8 +160,8 @@ def _member(
         client_tags=_pairs(member.client_tags),
         task_offsets=_offsets(offsets.restored, step),
         task_end_offsets=_offsets(offsets.ends, step),
-        assignment=_assignment(active, assigned.standby, assigned.warmup),
-        target_assignment=_assignment(target.active, target.standby, target.warmup),
+        assignment=_assignment(step, active, assigned.standby, assigned.warmup),
+        target_assignment=_assignment(step, target.active, target.standby, target.warmup),
         is_classic=False,
     )
 
@@ -170,11 +170,11 @@ def _endpoint(found: Endpoint | None) -> StreamsGroupDescribeEndpoint | None:
     return None if found is None else StreamsGroupDescribeEndpoint(host=found.host, port=found.port)
 
 
-def _assignment(*kinds: Mapping[str, Set[int]]) -> StreamsGroupDescribeAssignment:
+def _assignment(step: Step, *kinds: Mapping[str, Set[int]]) -> StreamsGroupDescribeAssignment:
     active, standby, warmup = (
         [
             StreamsGroupDescribeTaskIds(subtopology_id=name, partitions=sorted(partitions))
-            for name, partitions in sorted(tasks.items())
+            for name, partitions in stepping(sorted(tasks.items()), step)
         ]
         for tasks in kinds
     )

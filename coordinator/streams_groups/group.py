@@ -100,17 +100,19 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         self.topology = None if value is None else Topology(value)
         self.configured = None
 
-    def replay_member(self, member_id: str, value: StreamsGroupMemberMetadataValue | None) -> None:
+    def replay_member(
+        self, member_id: str, value: StreamsGroupMemberMetadataValue | None, step: Step = no_step
+    ) -> None:
         """Apply type 19, what a member reported. A tombstone removes the member."""
         old = self.members.get(member_id)
         if value is not None:
-            self._replace_member(old, with_metadata(self.member_or_new(member_id), value))
+            self._replace_member(old, with_metadata(self.member_or_new(member_id), value), step)
         elif old is not None:
             if old.member_epoch != LEAVING_EPOCH or member_id in self.targets:
                 logger.error(
                     "group %s: member %s is removed before its assignment", self.group_id, member_id
                 )
-            self._replace_member(old, None)
+            self._replace_member(old, None, step)
 
     def replay_target(
         self,

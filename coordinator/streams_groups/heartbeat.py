@@ -94,7 +94,7 @@ class StreamsHeartbeats:
         FENCED_MEMBER_EPOCH, INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, UNKNOWN_SERVER_ERROR.
         """
         if request.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH):
-            return self._leave(group, request, now)
+            return self._leave(group, request, now, step)
         draft = self._open_draft(group, partition, request, now, step)
         reported = _reported(request, step)
         member = self._find_member(draft, request)
@@ -102,7 +102,7 @@ class StreamsHeartbeats:
         return self._serve_member(draft, member, request, caller, reported)
 
     def _leave(
-        self, group: Group | None, request: StreamsGroupHeartbeatRequest, now: Now
+        self, group: Group | None, request: StreamsGroupHeartbeatRequest, now: Now, step: Step
     ) -> Answer:
         if not isinstance(group, StreamsGroup):
             raise _no_group(request.group_id)
@@ -111,7 +111,7 @@ class StreamsHeartbeats:
         )
         member = group.requesting_member(request.member_id, request.instance_id)
         if request.member_epoch == LEAVING_STATIC_EPOCH:
-            return leave_for_a_while(group, member, now, HeartbeatReply(response, {}))
+            return leave_for_a_while(group, member, now, HeartbeatReply(response, {}), step)
         return remove_member(
             group,
             member,

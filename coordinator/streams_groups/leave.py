@@ -13,6 +13,7 @@ from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.modern_groups.member import LEAVING_STATIC_EPOCH
 from odradek.coordinator.modern_groups.target_assignment import NEVER_COMPUTED_MS
 from odradek.coordinator.runtime.outcome import Outcome
+from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 
 from .deadlines import StreamsDeadlines
@@ -26,21 +27,24 @@ R = TypeVar("R")
 
 
 def leave_for_a_while(
-    group: StreamsGroup, member: StreamsMember, now: Now, reply: R
+    group: StreamsGroup, member: StreamsMember, now: Now, reply: R, step: Step = no_step
 ) -> Outcome[DraftResult[R]]:
     """Let a static member leave: it keeps its tasks until it comes back, or its session ends.
 
     The epochs of its active tasks become 0, so that they are valid for the member in its place.
     """
-    active = {name: dict.fromkeys(epochs, 0) for name, epochs in member.assigned.active.items()}
+    active = {
+        name: dict.fromkeys(stepping_if_many(epochs, step), 0)
+        for name, epochs in stepping_if_many(member.assigned.active.items(), step)
+    }
     away = replace(
         member,
         member_epoch=LEAVING_STATIC_EPOCH,
         assigned=replace(member.assigned, active=active),
         pending_revocation=OWNS_NOTHING,
     )
-    draft = StreamsDraft(group, now)
-    draft.records.append(current_assignment_record(group.group_id, away))
+    draft = StreamsDraft(group, now, step)
+    draft.records.append(current_assignment_record(group.group_id, away, step))
     return draft.outcome(reply)
 
 

@@ -28,3 +28,7 @@ class StreamsMember(ModernMember, frozen=True, kw_only=True, gc=False):
     client_tags: Mapping[str, str] = NO_TAGS
     assigned: OwnedTasks = OWNS_NOTHING
     pending_revocation: OwnedTasks = OWNS_NOTHING
+
+    @property
+    def owned_count(self) -> int:
+        return self.assigned.count + self.pending_revocation.count

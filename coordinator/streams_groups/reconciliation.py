@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import StreamsMember
@@ -102,12 +102,12 @@ class _Difference:
                 if not is_taken(name, partition)
             ]
             self.waits = self.waits or len(free) < len(new)
-            _put(self.kept, name, {task: epoch for task, epoch in owned.items() if task in wanted})
-            _put(
-                self.revoked,
-                name,
-                {task: epoch for task, epoch in owned.items() if task not in wanted},
-            )
+            kept: dict[int, int] = {}
+            revoked: dict[int, int] = {}
+            for task, epoch in stepping_if_many(owned.items(), step):
+                (kept if task in wanted else revoked)[task] = epoch
+            _put(self.kept, name, kept)
+            _put(self.revoked, name, revoked)
             _put(self.granted, name, dict.fromkeys(free, inputs.epoch))
 
     def grant_now(self, name: str, partitions: Iterable[int]) -> list[int]:

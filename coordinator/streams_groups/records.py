@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.records.streams_group import (
     ClientTag,
     CurrentTasks,
@@ -236,7 +236,8 @@ def _epochs(tasks: Iterable[CurrentTasks], member_epoch: int, step: Step) -> Tas
                     len(epochs), len(current.partitions), current.subtopology_id, member_epoch,
                 )  # fmt: skip
             epochs = [member_epoch] * len(current.partitions)
-        owned[current.subtopology_id] = dict(zip(current.partitions, epochs, strict=True))
+        partitions = stepping_if_many(current.partitions, step)
+        owned[current.subtopology_id] = dict(zip(partitions, epochs, strict=True))
     return owned
 
 
@@ -262,7 +263,9 @@ def _active(tasks: TaskEpochs, step: Step) -> list[CurrentTasks]:
         CurrentTasks(
             subtopology_id=subtopology_id,
             partitions=sorted(epochs),
-            assignment_epochs=[epochs[partition] for partition in sorted(epochs)],
+            assignment_epochs=[
+                epochs[partition] for partition in stepping_if_many(sorted(epochs), step)
+            ],
         )
         for subtopology_id, epochs in stepping(sorted(tasks.items()), step)
     ]

@@ -18,7 +18,7 @@ STREAMS_GROUP_RECORDS = GroupRecords(
     {
         StreamsGroupMetadataKey: lambda group, _key, value, *_: group.replay_metadata(value),
         StreamsGroupMemberMetadataKey: (
-            lambda group, key, value, *_: group.replay_member(key.member_id, value)
+            lambda group, key, value, _, step: group.replay_member(key.member_id, value, step)
         ),
         StreamsGroupTargetAssignmentMetadataKey: (
             lambda group, _key, value, *_: group.replay_target_epoch(value)

@@ -9,8 +9,9 @@ Kafka: StreamsGroup.currentActiveTaskToProcessId, currentStandbyTaskToProcessIds
 currentWarmupTaskToProcessIds.
 """
 
+from odradek.coordinator.modern_groups.partition_sets import each_partition
 from odradek.coordinator.runtime.copies import Copyable
-from odradek.coordinator.runtime.steps import Step, no_step, stepping_if_many
+from odradek.coordinator.runtime.steps import Step, no_step
 
 from .member import StreamsMember
 from .tasks import OwnedTasks, TaskSet
@@ -50,19 +51,16 @@ class TaskOwners(Copyable):
             self._add(new.pending_revocation, new.process_id, step)
 
     def _remove(self, tasks: OwnedTasks, process_id: str, step: Step) -> None:
-        for subtopology_id, partitions in tasks.active.items():
-            for partition in stepping_if_many(partitions, step):
-                task = (subtopology_id, partition)
-                # Replay may see the record of the next owner first, if the log has been cleaned.
-                if self._active.get(task) == process_id:
-                    del self._active[task]
+        for task in each_partition(tasks.active, step):
+            # Replay may see the record of the next owner first, if the log has been cleaned.
+            if self._active.get(task) == process_id:
+                del self._active[task]
         _discard(self._standby, tasks.standby, process_id, step)
         _discard(self._warmup, tasks.warmup, process_id, step)
 
     def _add(self, tasks: OwnedTasks, process_id: str, step: Step) -> None:
-        for subtopology_id, partitions in tasks.active.items():
-            for partition in stepping_if_many(partitions, step):
-                self._active[subtopology_id, partition] = process_id
+        for task in each_partition(tasks.active, step):
+            self._active[task] = process_id
         _insert(self._standby, tasks.standby, process_id, step)
         _insert(self._warmup, tasks.warmup, process_id, step)
 
@@ -70,20 +68,16 @@ class TaskOwners(Copyable):
 def _discard(
     owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str, step: Step
 ) -> None:
-    for subtopology_id, partitions in tasks.items():
-        for partition in stepping_if_many(partitions, step):
-            task = (subtopology_id, partition)
-            others = owners.get(task, NOBODY) - {owner}
-            if others:
-                owners[task] = others
-            else:
-                owners.pop(task, None)
+    for task in each_partition(tasks, step):
+        others = owners.get(task, NOBODY) - {owner}
+        if others:
+            owners[task] = others
+        else:
+            owners.pop(task, None)
 
 
 def _insert(
     owners: dict[tuple[str, int], frozenset[str]], tasks: TaskSet, owner: str, step: Step
 ) -> None:
-    for subtopology_id, partitions in tasks.items():
-        for partition in stepping_if_many(partitions, step):
-            task = (subtopology_id, partition)
-            owners[task] = owners.get(task, NOBODY) | {owner}
+    for task in each_partition(tasks, step):
+        owners[task] = owners.get(task, NOBODY) | {owner}

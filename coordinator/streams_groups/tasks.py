@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from odradek.coordinator.modern_groups.partition_sets import partition_sets
+from odradek.coordinator.modern_groups.partition_sets import partition_count, partition_sets
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 
 # Partitions by subtopology id. No entry is empty.
@@ -60,6 +60,10 @@ class OwnedTasks(Struct, frozen=True, gc=False):
         """The same tasks without epochs."""
         active = {name: frozenset(epochs) for name, epochs in self.active.items()}
         return Tasks(active, self.standby, self.warmup)
+
+    @property
+    def count(self) -> int:
+        return sum(map(partition_count, (self.active, self.standby, self.warmup)))
 
     @property
     def is_empty(self) -> bool:

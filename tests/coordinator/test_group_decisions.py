@@ -1,7 +1,8 @@
 """A decision that takes long is made in slices, and committed if its group has not changed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,15 +13,21 @@ from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
 from odradek.coordinator.classic_groups.group import ClassicGroup
-from odradek.coordinator.groups.group_decisions import MAX_ATTEMPTS, GroupDecisions
+from odradek.coordinator.groups.group_decisions import MANY_PARTITIONS, MAX_ATTEMPTS, GroupDecisions
 from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
 from odradek.coordinator.runtime.outcome import Outcome
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
+from tests.support.both_lives import assert_log_agrees
 from tests.support.groups import GROUP, Groups, classic_member
+from tests.support.heartbeats import REBALANCE_MS, Heartbeats
+from tests.support.streams_members import StreamsMembers
+from tests.support.stretches import InSteps
+
+T = TypeVar("T")
 
 STEPS = 20
 
@@ -130,3 +137,51 @@ async def test_a_decision_about_a_group_that_changes_all_the_time_is_refused(
         await reply_of(decided.begin("long", STEPS, decided.change_group))
     assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert len(decided.done) == MAX_ATTEMPTS
+
+
+class Unhurried(InSteps):
+    """Lets decisions take any time. Counts those that are made in steps all the same."""
+
+    def __init__(self) -> None:
+        self.in_steps = 0
+
+    def limited(self) -> Step:
+        return no_step
+
+    def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Any:
+        self.in_steps += 1
+        return super().run(work)
+
+
+@pytest.mark.parametrize("last_epoch", [-1, -2])
+def test_a_consumer_that_owns_very_many_partitions_leaves_in_steps(last_epoch: int) -> None:
+    slicer = Unhurried()
+    beats = Heartbeats(slicer=slicer)
+    beats.topic("few", 1)
+    beats.topic("many", MANY_PARTITIONS + 1)
+    for topic in ("few", "many"):
+        beats.join("a", topic, instance="i")
+        assert slicer.in_steps == 0
+        beats.beat("a", last_epoch, instance="i")
+    assert slicer.in_steps == 1
+    assert_log_agrees(beats.groups)
+    beats.advance(REBALANCE_MS)
+    assert slicer.in_steps == (1 if last_epoch == -1 else 2), "its session has ended"
+    assert beats.group().is_empty
+    assert_log_agrees(beats.groups)
+
+
+@pytest.mark.parametrize("last_epoch", [-1, -2])
+def test_a_streams_member_that_owns_very_many_tasks_leaves_in_steps(last_epoch: int) -> None:
+    slicer = Unhurried()
+    members = StreamsMembers(slicer=slicer)
+    members.topic("lines", MANY_PARTITIONS + 1)
+    members.join("a", instance_id="i")
+    assert slicer.in_steps == 0
+    members.beat("a", last_epoch, instance_id="i")
+    assert slicer.in_steps == 1
+    assert_log_agrees(members.groups)
+    members.advance(REBALANCE_MS)
+    assert slicer.in_steps == (1 if last_epoch == -1 else 2), "its session has ended"
+    assert members.group.is_empty
+    assert_log_agrees(members.groups)

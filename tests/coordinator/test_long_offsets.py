@@ -311,6 +311,23 @@ def test_a_shard_that_goes_offline_meanwhile_takes_no_commit() -> None:
     assert committed(groups.restarted()) == {}
 
 
+@pytest.mark.parametrize("work", [commit_all, commit_all_in_transaction])
+def test_a_topic_that_is_deleted_meanwhile_takes_no_commit(
+    work: Callable[[Groups, Step], object],
+) -> None:
+    topic_ids = {TOPIC[1]}
+    groups = Groups(topic_ids=topic_ids)
+
+    def delete_topic() -> None:
+        topic_ids.remove(TOPIC[1])
+        groups.coordinator.retention.on_topics_deleted([TOPIC])
+
+    with pytest.raises(ApiError) as caught:
+        work(groups, Once(delete_topic).step)
+    assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert not groups.logs[0].stored
+
+
 def test_a_transaction_is_verified_after_the_last_step() -> None:
     groups = Groups()
     stretches = Stretches()

@@ -1,10 +1,15 @@
 """StreamsGroupHeartbeat at a whole broker: when it is served, internal topics, and settings."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from odradek.broker.handlers import streams_group_heartbeat
+from odradek.broker.turns import slices
+from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.streams_groups.status import StatusCode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
@@ -43,6 +48,7 @@ from tests.support.streams_members import (
     topology,
 )
 
+MANY = 50
 GROUP_RESOURCE, UNSAFE_DOWNGRADE = 32, 3
 AT_ONCE = {
     "offsets_topic_num_partitions": "1",
@@ -126,6 +132,36 @@ async def test_why_internal_topics_cannot_be_created_is_in_the_status(
     assert answer.status is not None
     assert "Creation failed: log (" in answer.status[0].status_detail
     assert "log" not in broker.broker.metadata.topics
+
+
+async def test_many_internal_topics_are_created_in_slices(
+    broker: BrokerInLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    turns_of_topics: list[int] = []
+    turn = 0
+
+    def next_turn() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(next_turn)
+
+    def noted(**fields: Any) -> NewTopic:
+        turns_of_topics.append(turn)
+        return NewTopic(**fields)
+
+    await create_topic(broker, "lines")
+    wrong = [internal(f"log-{number:02}", configs={"no.such": "1"}) for number in range(MANY)]
+    await join(broker, topology(subtopology("0", "lines", changelogs=wrong)))
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    monkeypatch.setattr(streams_group_heartbeat, "NewTopic", noted)
+    next_turn()
+    answer = await go_on(broker, 2)  # a short request
+    assert len(set(turns_of_topics)) == MANY
+    assert answer.status is not None
+    detail = answer.status[0].status_detail
+    assert detail.count("no.such") == 3
+    assert detail.endswith(f" and {MANY - 3} more.")
 
 
 async def test_what_is_set_on_the_group_counts_from_the_next_heartbeat_on(

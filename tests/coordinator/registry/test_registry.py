@@ -456,6 +456,22 @@ def test_schemas_are_imported_with_their_ids(log: Log) -> None:
     assert [v.version for v in log.restarted().registry.versions("s")] == [3, 7]
 
 
+@pytest.mark.parametrize(("deleted", "kept", "kept_id"), [("s", "t", 7), ("t", "s", 1)])
+def test_a_schema_with_two_ids_keeps_the_one_that_is_not_deleted(
+    log: Log, deleted: str, kept: str, kept_id: int
+) -> None:
+    guid = log.register("s", '"int"').schema.guid
+    log.do(log.registry.change_mode("t", "IMPORT"))
+    log.register("t", '"int"', id=7, version=1)
+    assert log.registry.ids_of_guid(guid) == [(".", 7)]
+    log.do(log.registry.delete_subject(deleted))
+    log.do(log.registry.delete_subject(deleted, permanent=True))
+    for life in (log, log.restarted(with_tombstones=False)):
+        assert life.registry.ids_of_guid(guid) == [(".", kept_id)]
+        assert life.registry.schema_by_guid(guid).subject == kept
+        assert life.register("u", '"int"').id == kept_id
+
+
 def test_import_mode_needs_an_empty_registry(log: Log) -> None:
     registry = log.registry
     log.register("s", '"int"')
@@ -500,7 +516,7 @@ def test_a_restarted_registry_knows_the_same(log: Log) -> None:
         assert state.versions == registry.state.versions
         assert state.configs == registry.state.configs
         assert state.modes == registry.state.modes
-        assert state.contexts["."].id_by_md5 == registry.state.contexts["."].id_by_md5
+        assert state.contexts["."].ids_by_md5 == registry.state.contexts["."].ids_by_md5
 
 
 def test_a_key_in_another_spelling_is_deleted_with_ours(log: Log) -> None:
