@@ -72,14 +72,14 @@ class CleaningRound:
         ended.
         """
         self._worker = worker
-        self._check()
-        last_records = bytearray()
-        for part in last_records_in_parts(self.log):
-            last_records += part
-            await asyncio.sleep(0)
-        self._check()
-        worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
         try:
+            self._check()
+            last_records = bytearray()
+            for part in last_records_in_parts(self.log):
+                last_records += part
+                await asyncio.sleep(0)
+            self._check()
+            worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
             while True:
                 message = await worker.receive(self._silence_limit_seconds)
                 self._check()
@@ -92,6 +92,8 @@ class CleaningRound:
         except WorkerLostError:
             self._check()  # a cancelled round killed it
             raise
+        finally:
+            self._worker = None  # the next round that it works for must not be cancelled with this
 
     def _check(self) -> None:
         if self._is_cancelled:
