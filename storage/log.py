@@ -102,6 +102,7 @@ class PartitionLog:
         "_remover",
         "_rules",
         "_slicer",
+        "_swap",
         "_unsynced",
         "_validate_records",
         "appended_bytes",
@@ -164,6 +165,7 @@ class PartitionLog:
         self._files = source.files
         self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)
         self._removal: SegmentRemoval | None = None
+        self._swap: SegmentSwap | None = None  # the last one, which may be over
         self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
         self._hidden_ends = HiddenEnds()
@@ -792,7 +794,9 @@ class PartitionLog:
         """
         self.check_online()
         with self._reporting("swap in cleaned segments"):
-            return stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
+            swap = stage_cleaned(self._files, self.directory, self.config, cleaned, now_ms)
+        self._swap = swap
+        return swap
 
     def complete_replacement(
         self, swap: SegmentSwap, replaced: Iterable[int], sliced: Sliced = iter
@@ -802,12 +806,15 @@ class PartitionLog:
         `sliced` iterates over segments, and may give way in between: the log may be used meanwhile,
         but its segments must not be deleted, nor its directory be renamed.
 
-        Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. Returns
-        False if the system refuses to rename a file for a transient reason. Then the caller must
-        call this again or take the log offline: the log is served, but a restart has to complete
-        the swap. Raises KAFKA_STORAGE_ERROR: then the log is offline.
+        Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. A swap
+        that a truncation has ended is left as it is. Returns False if the system refuses to rename
+        a file for a transient reason. Then the caller must call this again or take the log offline:
+        the log is served, but a restart has to complete the swap. Raises KAFKA_STORAGE_ERROR: then
+        the log is offline.
         """
         self.check_online()
+        if swap.is_over:
+            return True
         bases = set(replaced)
         old = [segment for segment in self.segments if segment.base_offset in bases]
         try:
@@ -822,6 +829,9 @@ class PartitionLog:
                 return False
             self.take_offline(f"a swap stopped half way: {error}")
             raise self.failed("swap in cleaned segments", error) from error
+        if swap.is_over:
+            return True
+        swap.is_over = True
         self._slicer.forget()
         delay_ms = self.config.file_delete_delay_ms
         self._remover.replace(old, swap.new, paths, delay_ms)
@@ -833,16 +843,36 @@ class PartitionLog:
         """Remove files of an abandoned cleaning round. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         with self._reporting("remove cleaned segments"):
-            remove_leftovers(self._files, self.directory, self.log_end_offset)
+            remove_leftovers(self._files, self.directory)
 
     # --- truncating the end
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate the log before the batch that holds `offset`. Raises KAFKA_STORAGE_ERROR."""
+        """Truncate the log before the batch that holds `offset`. Raises KAFKA_STORAGE_ERROR.
+
+        A broker calls LogMaintenance.truncate: the log may be moving, or be clean up to its end.
+        """
         self.check_online()
         if offset < self.log_end_offset:
             with self._reporting("truncate"):
+                self._end_swap()
                 self._truncate_to(offset, now_ms)
+
+    @property
+    def truncations(self) -> int:
+        """How often the log was truncated, or went over to other files, since it was opened."""
+        return self._unsynced.truncations
+
+    def _end_swap(self) -> None:
+        """Undo a swap of cleaned segments, or complete it if it has begun to replace old ones."""
+        swap = self._swap
+        if swap is None or swap.is_over:
+            return
+        if not swap.old:
+            swap.undo()
+        elif not self.complete_replacement(swap, [segment.base_offset for segment in swap.old]):
+            text = f"{self.name} could not truncate: files of it cannot be renamed now"
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:
         if offset < self.segments[0].base_offset:
@@ -870,6 +900,7 @@ class PartitionLog:
         """Delete all records; the next one gets `offset`. Raises KAFKA_STORAGE_ERROR."""
         self.check_online()
         with self._reporting("truncate"):
+            self._end_swap()
             self._restart_at(offset, now_ms)
 
     def _restart_at(self, offset: int, now_ms: int) -> None:

@@ -108,6 +108,8 @@ class LogManager:
         self.on_offline: Callable[[DataDirectory], object] = _ignore
         self.on_full: Callable[[DataDirectory], object] = _ignore
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
+        # Called by the thread that removes a log with its path: returns when no other opens it.
+        self.wait_for_opening: Callable[[Path], None] = _ignore
         self._rolls = 0  # since release_inactive_segments was last called
         self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
@@ -122,6 +124,7 @@ class LogManager:
             write_checkpoints=self._write_checkpoints,
             failed=self.on_directory_error,
             abandoned=lambda found: self.on_abandoned(found),
+            wait_for_opening=lambda path: self.wait_for_opening(path),
         )
         self.futures = self._table.futures  # logs that are being moved, see moving/
         self.strays = self._remover.strays

@@ -38,6 +38,9 @@ _logger = logging.getLogger(__name__)
 _ENTRIES_AT_ONCE = 128  # are written to an index of the active segment
 
 FILE_KINDS = (FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TXN_INDEX)
+# A missing offset or time index is rebuilt; a missing transaction index is not noticed. So a kill
+# between two renames must not leave a log file whose transaction index is `.deleted`.
+_RENAME_ORDER = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.LOG, FileKind.TXN_INDEX)
 
 
 class FoundBatch(NamedTuple):
@@ -237,12 +240,10 @@ class Segment:
 
         Raises OSError: then the renames are undone, as far as possible.
         """
-        # For deletion the log file is renamed last: until then the segment is complete, because
-        # missing indexes can be rebuilt.
         self._offset_index = self._time_index = None
         renamed: list[FileKind] = []
         try:
-            for kind in reversed(FILE_KINDS) if state is FileState.DELETED else FILE_KINDS:
+            for kind in _RENAME_ORDER:
                 source = self.path(kind)
                 if self.files.exists(source):
                     self.files.rename(source, self.path(kind, state))

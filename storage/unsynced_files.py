@@ -24,9 +24,9 @@ class UnsyncedFiles:
         "_is_directory_synced",
         "_renames",
         "_small_files",
-        "_truncations",
         "_writes",
         "planned_offset",
+        "truncations",
     )
 
     def __init__(self, files: Files, *, is_directory_synced: bool) -> None:
@@ -37,7 +37,7 @@ class UnsyncedFiles:
         self._is_directory_synced = is_directory_synced
         self._renames = 0
         self.planned_offset = 0  # the highest end of a plan
-        self._truncations = 0  # a flush planned before a truncation is discarded
+        self.truncations = 0  # a flush planned before a truncation is discarded
 
     def add(self, path: Path) -> None:
         """Record that a file, or its name, has changed."""
@@ -46,7 +46,7 @@ class UnsyncedFiles:
 
     def note_truncation(self) -> None:
         """Record that the log was truncated: the result of a running flush is discarded."""
-        self._truncations += 1
+        self.truncations += 1
 
     def note_rename(self) -> None:
         """Record that the log's directory was renamed: a running flush may not cover that."""
@@ -80,7 +80,7 @@ class UnsyncedFiles:
         return FlushPlan(
             files=self._files,
             up_to_offset=end_offset,
-            truncations=self._truncations,
+            truncations=self.truncations,
             renames=self._renames,
             open_files=[file for segment in unflushed for file in segment.sync_targets()],
             small_files=dict(self._small_files),
@@ -94,7 +94,7 @@ class UnsyncedFiles:
         Returns False, and changes nothing, if the log was truncated or moved after the plan was
         made.
         """
-        if plan.truncations != self._truncations:
+        if plan.truncations != self.truncations:
             return False
         for path, written in plan.small_files.items():
             if self._small_files.get(path) == written:

@@ -262,10 +262,7 @@ class TopicAdmin:
     async def _delete(
         self, slices: Slices, refs: Sequence[TopicRef], permits: Permits
     ) -> list[TopicDeletionResult]:
-        async with (
-            self._lock,
-            self._log_cleaner.paused(self._partitions(slices, refs), slices.step),
-        ):
+        async with self._lock:
             now_ms = self._now_ms()
             async with self._operations.decision_lock:
                 results = self._controller.delete_topics(
@@ -273,24 +270,17 @@ class TopicAdmin:
                 )
             deleted = [result.topic for result in results if result.topic]
             self.recent_deletions.begin(topic.name for topic in deleted)
-            await self._topic_logs.delete(deleted, slices.step)
+            # Only now, because a deletion that is refused must not end a round of cleaning.
+            partitions = [
+                TopicPartition(topic.name, index)
+                for topic in deleted
+                for index in slices.of(topic.partitions)
+            ]
+            async with self._log_cleaner.paused(partitions, slices.step):
+                await self._topic_logs.delete(deleted, slices.step)
             for topic in slices.of(deleted):
                 logger.info("deleted topic %s with %s", topic.name, count(topic))
             return results
-
-    def _partitions(self, slices: Slices, refs: Sequence[TopicRef]) -> list[TopicPartition]:
-        """All partitions of the topics that exist. The same reference counts once."""
-        topics = self._metadata.topics
-        existing = (
-            topics.by_id.get(ref.topic_id) if ref.name is None else topics.get(ref.name)
-            for ref in slices.of(dict.fromkeys(slices.of(refs)))
-        )
-        return [
-            TopicPartition(topic.name, index)
-            for topic in existing
-            if topic
-            for index in slices.of(topic.partitions)
-        ]
 
     def update_config(self, config: BrokerConfig) -> None:
         """Take over changed settings of the broker; topics inherit them."""

@@ -451,7 +451,7 @@ class Cluster:
         """Let a log have another leader, which may lack records (an unclean election)."""
         if new.leader not in (*old.isr, *old.eligible, NO_LEADER):
             end = self._ends[log.key].pop(new.leader, log.log_end_offset)
-            log.truncate_to(end, self._broker.clock.now_ms())
+            self._broker.maintenance.truncate(log, end, self._broker.clock.now_ms())
         partition = self._topics[log.topic].partitions[log.partition]
         log.become_leader(partition.leader_epoch)
         if new.leader != old.leader:

@@ -6,8 +6,9 @@ bytes are copied and the directories renamed. A request for another directory ca
 request for the log's present directory does nothing else. All moves together keep to the rate
 replica.alter.log.dirs.io.max.bytes.per.second, except for the last mebibyte of each.
 
-A move that fails is given up, and the log stays where it is. A move that a stop interrupts goes on
-at the next start. Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread.
+A move that fails, or whose log is truncated, is given up, and the log stays where it is. A move
+that a stop interrupts goes on at the next start. Kafka: ReplicaAlterLogDirsManager,
+ReplicaAlterLogDirsThread.
 """
 
 from __future__ import annotations
@@ -118,6 +119,12 @@ class LogMover:
             return prepared
         return None
 
+    def give_up(self, key: TopicPartition, reason: str) -> None:
+        """End the move of a log, if there is one: the log stays where it is."""
+        future = self._manager.futures.get(key)
+        if future is not None:
+            self._give_up(future, ApiError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
+
     def _directory_at(self, path: str) -> DataDirectory:
         config = self._in_force.current
         if path not in (str(each.absolute()) for each in config.data_directories):
@@ -181,6 +188,7 @@ class LogMover:
         while plan is None:
             await self._catch_up(future)
             plan = await self._cold_reads.look_up(future.name_active)
+            self._check(future)
         await self._run_plan(future, plan)
         await self._disk.run(self._manager.write_log_starts)
         self._check(future)

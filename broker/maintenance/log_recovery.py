@@ -6,7 +6,7 @@ Until then the partition has no leader in Metadata (LEADER_NOT_AVAILABLE), and P
 ListOffsets answer NOT_LEADER_OR_FOLLOWER, so clients look for its leader again and wait. Every data
 directory has num.recovery.threads.per.data.dir processes; all directories together have at most one
 per processor. The smallest logs come first. When a log's topic is deleted or its directory fails,
-its process is killed, and its opening has ended, before the files are touched.
+its process is killed. Files of a deleted topic are renamed when no thread opens the log any more.
 
 Internal topics are recovered here only if a full disk prevented it at start: otherwise their
 records are read before the broker listens.
@@ -20,6 +20,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Lock
 
 from odradek.broker.disk.disk_executor import DiskExecutor
@@ -58,11 +59,14 @@ class LogRecovery:
         self._on_ready = on_ready
         self._now_ms = now_ms
         self._tasks: list[asyncio.Task[None]] = []
-        self._opening = Lock()  # is held by the thread that opens a log
+        self._next_opening = asyncio.Lock()  # a thread opens one log after another
+        self._opening = Lock()  # is held by that thread
+        self._opened_path: Path | None = None  # of the log that it opens
         self._is_closed = False
         self.total = 0
         self.at_work: dict[tuple[str, int], RecoveryWorker] = {}
         manager.on_abandoned = self._stop_worker_of
+        manager.wait_for_opening = self._wait_for_opening
 
     def begin(
         self, processes_per_directory: int, waiting: Sequence[FoundLog] | None = None
@@ -149,8 +153,9 @@ class LogRecovery:
 
     async def _open(self, found: FoundLog, recovered: Recovered) -> None:
         # A log with thousands of segments or producers takes long.
-        config = self._topic_config(found.topic)
-        loaded = await self._disk.run(self._load, found, config, self._now_ms(), recovered)
+        async with self._next_opening:
+            config = self._topic_config(found.topic)
+            loaded = await self._disk.run(self._load, found, config, self._now_ms(), recovered)
         if loaded is None:
             return
         if not self._manager.is_waiting(found):  # it was deleted, or its directory has failed
@@ -172,16 +177,23 @@ class LogRecovery:
         self, found: FoundLog, config: TopicConfig, now_ms: int, recovered: Recovered
     ) -> PartitionLog | OSError | CorruptRecordError | None:
         with self._opening:
-            if self._is_closed or not self._manager.is_waiting(found):
-                return None
-            return self._manager.load_found(found, config, now_ms, recovered.recent)
+            self._opened_path = found.path
+            try:
+                if self._is_closed or not self._manager.is_waiting(found):
+                    return None
+                return self._manager.load_found(found, config, now_ms, recovered.recent)
+            finally:
+                self._opened_path = None
 
     def _stop_worker_of(self, log: FoundLog) -> None:
         worker = self.at_work.pop(log.key, None)
         if worker is not None:
             worker.stop_now()
-        with self._opening:  # the log is not waiting any more: it is not opened after this
-            pass
+
+    def _wait_for_opening(self, path: Path) -> None:
+        if self._opened_path == path:
+            with self._opening:  # the log is not waiting any more: it is not opened after this
+                pass
 
 
 def _error_of(failure: RecoveryFailed) -> Exception:

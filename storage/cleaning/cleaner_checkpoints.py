@@ -6,7 +6,8 @@ of a deleted log is removed, from the file too, before a new log of the same nam
 a clean one. An entry after the log's end (a crash lost the end) is ignored: new records at those
 offsets were never cleaned. Entries of logs that are not open yet are kept.
 
-Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpointDir.
+Kafka: LogCleanerManager.allCleanerCheckpoints, updateCheckpoints, alterCheckpointDir,
+maybeTruncateCheckpoint.
 """
 
 import logging
@@ -72,6 +73,11 @@ class CleanerCheckpoints:
     def put(self, key: TopicPartition, offset: int) -> None:
         """Record that the log is clean up to `offset`."""
         self._offsets[key] = offset
+
+    def truncate(self, key: TopicPartition, offset: int) -> None:
+        """Record that the log ends there now: what is appended is dirty."""
+        if self._offsets.get(key, offset) > offset:
+            self._offsets[key] = offset
 
     def drop_deleted(self, step: Callable[[], object] = _no_step) -> None:
         """Drop the entries of logs that no longer exist. Entries may change in a step."""

@@ -29,7 +29,10 @@ _logger = logging.getLogger(__name__)
 
 
 class LogToClean(NamedTuple):
-    """The state of one log. `checkpoint_is_invalid`: write `first_dirty_offset` into it."""
+    """The state of one log. `checkpoint_is_invalid`: write `first_dirty_offset` into it.
+
+    `truncations`: of the log. A later truncation makes the rest invalid.
+    """
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -37,6 +40,7 @@ class LogToClean(NamedTuple):
     cleanable_bytes: int
     compaction_delay_ms: int  # how long max.compaction.lag.ms is over; 0: it is not
     checkpoint_is_invalid: bool
+    truncations: int
 
     @property
     def total_bytes(self) -> int:
@@ -70,6 +74,7 @@ def assess(log: PartitionLog, checkpoint: int | None, now_ms: int) -> LogToClean
         cleanable_bytes=sum(each.size_bytes for each in dirty if each.base_offset < end),
         compaction_delay_ms=_compaction_delay_ms(log, dirty, now_ms),
         checkpoint_is_invalid=is_invalid,
+        truncations=log.truncations,
     )
 
 

@@ -18,6 +18,7 @@ not step 3 (Kafka relies on the order of the file system's journal). The later s
 Kafka: LocalLog.replaceSegments.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -33,7 +34,9 @@ from .task import CleanedSegment
 Sliced = Callable[[Iterable[Segment]], Iterable[Segment]]
 
 
-def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[int] = ()) -> None:
+def remove_leftovers(
+    files: Files, directory: Path, up_to: float = math.inf, keep: Sequence[int] = ()
+) -> None:
     """Remove `.swap` and `.cleaned` files that abandoned rounds left in an open log.
 
     Of segments up to base offset `up_to`; keeps `.cleaned` files with the base offsets in `keep`.
@@ -55,10 +58,16 @@ def remove_leftovers(files: Files, directory: Path, up_to: int, keep: Sequence[i
 
 
 class SegmentSwap:
-    """One swap; see the module. `new`: in offset order, in state CLEANED."""
+    """One swap; see the module. `new`: in offset order, in state CLEANED.
+
+    `old`: the segments that are being replaced, once `complete` has begun. `is_over`: it was undone
+    or completed.
+    """
 
     def __init__(self, files: Files, new: Sequence[Segment]) -> None:
         self.new = new
+        self.old: Sequence[Segment] = ()
+        self.is_over = False
         self._files = files
 
     def stage(self) -> None:
@@ -71,12 +80,16 @@ class SegmentSwap:
             raise
 
     def undo(self) -> None:
-        """Remove the new files. Only allowed before `complete`."""
+        """Remove the new files. Only allowed before `complete`. Raises OSError."""
+        first = self.new[0]
+        if first.state is FileState.SWAP:
+            first.rename(FileState.CLEANED)  # from now on a restart undoes the swap
         for state in (FileState.SWAP, FileState.CLEANED):
             for segment in self.new:
                 segment.release_files()
                 for kind in FILE_KINDS:
                     self._files.remove(segment.path(kind, state))
+        self.is_over = True
 
     def sync(self) -> None:
         """Step 2, on any thread. Raises OSError."""
@@ -85,15 +98,21 @@ class SegmentSwap:
     def complete(self, old: Sequence[Segment], sliced: Sliced = iter) -> list[Path]:
         """Steps 3 and 4. Returns the paths that the old files have now.
 
-        The old segments stay readable, also when `sliced` gives way. Raises OSError: then it may be
-        called again, or a restart completes it.
+        The old segments stay readable, also when `sliced` gives way. Another call may then complete
+        the swap, and this one ends. Raises OSError: then it may be called again, or a restart
+        completes it.
         """
-        paths = []
+        self.old = old
+        paths: list[Path] = []
         for segment in sliced(old):
+            if self.is_over:
+                return paths
             if segment.state is not FileState.DELETED:
                 segment.rename(FileState.DELETED)
             paths += segment.paths()
         for segment in sliced(self.new):
+            if self.is_over:
+                return paths
             if segment.state is not FileState.LIVE:
                 segment.rename(FileState.LIVE)
         return paths

@@ -61,6 +61,7 @@ class LogRemoval:
         """
         changed: dict[DataDirectory, None] = {}
         for rename in self._renames:
+            self._remover.wait_for_opening(rename.source)
             try:
                 self._files.rename(rename.source, rename.target)
             except OSError as error:
@@ -88,7 +89,8 @@ class LogRemover:
     """Takes logs out of the log table. A renamed directory is added to `deletions` or `strays`.
 
     `failed` is called with every disk error, `abandoned` with every log that waited for a recovery
-    that is no longer needed.
+    that is no longer needed. `wait_for_opening` is called before a directory is renamed, on the
+    thread that renames it, and returns when no other thread opens the log there.
     """
 
     def __init__(
@@ -100,8 +102,10 @@ class LogRemover:
         write_checkpoints: Callable[[DataDirectory], None],
         failed: Callable[[DataDirectory, OSError], None],
         abandoned: Callable[[FoundLog], None],
+        wait_for_opening: Callable[[Path], None],
     ) -> None:
         self.strays: list[Path] = []
+        self.wait_for_opening = wait_for_opening
         self.write_checkpoints = write_checkpoints
         self._files = files
         self._table = table

@@ -4,6 +4,7 @@ The process writes `.cleaned` files and reports each finished group of them. The
 old segments with each group, in the order of arrival: the renames run on the event loop, in slices,
 the sync in a disk thread. During a round nothing else may delete segments of this log: see
 LogCleaner. A round that is cancelled during a swap completes the swap first; completed swaps stay.
+A truncation of the log ends the swap, and the round.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ RETRY_SECONDS = 1.0  # between the attempts of a swap
 
 
 class RoundCancelledError(Exception):
-    """The log is being deleted or moved, its directory went offline, or the broker stops."""
+    """The log is deleted, moved or truncated, its directory went offline, or the broker stops."""
 
 
 class CleaningRound:
@@ -72,14 +73,14 @@ class CleaningRound:
         ended.
         """
         self._worker = worker
-        self._check()
-        last_records = bytearray()
-        for part in last_records_in_parts(self.log):
-            last_records += part
-            await asyncio.sleep(0)
-        self._check()
-        worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
         try:
+            self._check()
+            last_records = bytearray()
+            for part in last_records_in_parts(self.log):
+                last_records += part
+                await asyncio.sleep(0)
+            self._check()
+            worker.send(task_for(self.log, self.to_clean, self._now_ms(), bytes(last_records)))
             while True:
                 message = await worker.receive(self._silence_limit_seconds)
                 self._check()
@@ -92,9 +93,11 @@ class CleaningRound:
         except WorkerLostError:
             self._check()  # a cancelled round killed it
             raise
+        finally:
+            self._worker = None  # the next round that it works for must not be cancelled with this
 
     def _check(self) -> None:
-        if self._is_cancelled:
+        if self._is_cancelled or self.log.truncations != self.to_clean.truncations:
             raise RoundCancelledError
 
     async def _swap(self, group: CleanedGroup) -> None:

@@ -187,6 +187,10 @@ class LogCleaner:
         """Check the cleaner checkpoint of a log that was opened after the start."""
         self._checkpoints.check(log)
 
+    def log_truncated(self, log: PartitionLog) -> None:
+        """Count what is appended from now on as dirty. A round of the log ends by itself."""
+        self._checkpoints.truncate(log.key, log.log_end_offset)
+
     async def _check_logs(self) -> None:
         await self._slices.run(self._forget_deleted)
         await self.retention.run(self._is_checked_before_cleaning)

@@ -324,10 +324,10 @@ async def test_the_coordinators_look_for_all_topics_of_a_request_at_once(rig: Ri
     assert rig.deletions == 1
 
 
-async def test_a_topic_that_is_named_again_and_again_is_paused_once(
+async def test_the_cleaner_is_paused_only_for_topics_that_are_deleted(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await rig.admin.create([NewTopic(name="t", partition_count=3)])
+    await rig.admin.create([NewTopic(name="t", partition_count=3), NewTopic(name="u")])
     paused: list[TopicPartition] = []
     pause = rig.log_cleaner.paused
 
@@ -337,9 +337,19 @@ async def test_a_topic_that_is_named_again_and_again_is_paused_once(
         paused.extend(partitions)
         return pause(paused, step)
 
+    def exceeded(mutations: int) -> None:
+        raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
+
     monkeypatch.setattr(rig.log_cleaner, "paused", noted)
-    results = await rig.admin.delete([TopicRef("t")] * 1000)
-    assert [code_of(result.error) for result in results] == [ErrorCode.INVALID_REQUEST]
+    results = await rig.admin.delete([TopicRef("t"), TopicRef("t"), TopicRef("x")])
+    results += await rig.admin.delete([TopicRef("t")], permits=exceeded)
+    assert [code_of(result.error) for result in results] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    ]
+    assert paused == []
+    await rig.admin.delete([TopicRef("t"), TopicRef("u"), TopicRef("u")])
     assert paused == [TopicPartition("t", index) for index in range(3)]
 
 

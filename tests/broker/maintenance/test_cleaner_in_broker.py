@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.cluster.cluster import Cluster
 from odradek.broker.periodic_tasks import periodic_tasks_of
+from odradek.broker.processes.child_process import CleanerWorker
+from odradek.broker.processes.messages import FromCleaner
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
 from odradek.storage.checkpoints import read_offsets
+from odradek.storage.cleaning.task import CleanedGroup
 from odradek.storage.files import Files
 from tests.support.cleaner_rig import fill, left_in, newest, until
 
@@ -65,6 +69,37 @@ async def test_a_move_calls_off_the_round_and_ends_before_the_next(broker: Broke
     assert checkpoint(here.path) == {}
     await until(lambda: checkpoint(there.path) == {("t", 0): 300})
     assert left_in(log) == newest()
+
+
+async def test_a_truncation_ends_the_round_and_makes_what_comes_after_it_dirty(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = broker.log_manager.get("t", 0)
+    log.update_config(log.config.replace(unclean_leader_election_enable=True))
+    cluster = Cluster(broker, dict.fromkeys((1, 2, 3)), 3, lambda: None)
+    fill(log, rounds=1)
+    cluster.shrink_isr("t", 0, [])
+    fill(log, rounds=2)
+    receive = CleanerWorker.receive
+
+    async def lost_then_received(worker: CleanerWorker, timeout_seconds: float) -> FromCleaner:
+        message = await receive(worker, timeout_seconds)
+        if isinstance(message, CleanedGroup):
+            monkeypatch.undo()
+            cluster.node_lost(cluster.leader("t", 0))
+        return message
+
+    monkeypatch.setattr(CleanerWorker, "receive", lost_then_received)
+    cleaner = broker.maintenance.cleaner
+    cleaner.start()
+    await until(lambda: log.log_end_offset == 100 and not cleaner.status().cleaning)
+    assert left_in(log) == newest(rounds=1)
+    fill(log, rounds=2)
+    home = broker.log_manager.directory_of(log).path
+    await until(lambda: checkpoint(home) == {("t", 0): 300})
+    assert left_in(log) == newest()
+    broker.maintenance.truncate(log, 250, broker.clock.now_ms())
+    await until(lambda: checkpoint(home) == {("t", 0): 250})
 
 
 async def test_the_check_by_the_clock_leaves_compacted_logs_alone(broker: Broker) -> None:

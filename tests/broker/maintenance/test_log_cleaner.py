@@ -20,6 +20,7 @@ from odradek.storage.log import PartitionLog
 from tests.support.cleaner_rig import (
     CleanerRig,
     PlayedPool,
+    PlayedWorker,
     Ruin,
     SilenceError,
     fill,
@@ -400,6 +401,25 @@ async def test_who_deletes_a_log_waits_until_it_is_no_longer_cleaned(make_rig: M
         assert not rig.cleaner.is_checked_at_intervals(log)
         rig.manager.delete([("t", 0)])
     assert checkpoint(rig) == {("other", 0): 300}
+
+
+async def test_a_round_that_is_cancelled_after_its_process_has_ended_the_task_does_not_kill_it(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make_rig()
+    log = rig.log()
+    fill(log)
+    killed = []
+
+    def cancel_then(worker: PlayedWorker, *, is_idle: bool) -> None:
+        assert rig.cleaner.status().cleaning
+        rig.cleaner.directory_failed(rig.manager.directory_of(log))
+
+    monkeypatch.setattr(PlayedWorker, "kill", lambda worker: killed.append(worker))
+    monkeypatch.setattr(rig.pool, "give_back", cancel_then)
+    rig.cleaner.start()
+    await until(lambda: checkpoint(rig) == {("t", 0): 300})
+    assert killed == []
 
 
 async def test_a_log_that_was_only_held_is_cleaned_afterwards(make_rig: MakeRig) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.cluster.cluster import Cluster
 from odradek.broker.common.effective_config import MOVE_RATE
 from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.throttle import Pace
@@ -166,6 +167,32 @@ async def test_a_move_that_is_cancelled_before_its_end_is_not_in_the_metadata(
     rig.alter(target)
     await rig.settled()
     assert (rig.place, rig.assigned) == (source, source)
+
+
+async def test_a_log_that_is_truncated_at_the_end_of_its_move_stays_where_it_is(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, target = rig.place, rig.elsewhere
+    cluster = Cluster(rig.broker, dict.fromkeys((1, 2, 3)), 3, lambda: None)
+    rig.log.update_config(rig.log.config.replace(unclean_leader_election_enable=True))
+    rig.put(b"at all nodes")
+    cluster.shrink_isr("t", 0, [])
+    rig.put(b"at the leader")
+    flush = rig.broker.log_syncs.flush
+
+    async def led_uncleanly_then_synced(log: PartitionLog) -> None:
+        monkeypatch.undo()
+        assert (log, rig.assigned) == (rig.broker.controller.log, target)
+        cluster.node_lost(cluster.leader("t", 0))
+        rig.put(b"new")
+        await flush(log)
+
+    monkeypatch.setattr(rig.broker.log_syncs, "flush", led_uncleanly_then_synced)
+    rig.alter(target)
+    await rig.settled()
+    assert (rig.place, rig.assigned) == (source, source)
+    assert values_from(rig.log) == [b"at all nodes", b"new"]
+    assert rig.directories() == sorted([source, f"{target}-delete"])
 
 
 async def test_a_deleted_topic_does_not_move_on(rig: Rig) -> None:

@@ -7,19 +7,20 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from threading import get_ident
+from threading import Event, get_ident
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.disk import disk_executor
 from odradek.broker.handlers import describe_log_dirs
 from odradek.broker.maintenance import log_recovery
 from odradek.broker.processes import child_process
+from odradek.broker.processes.child_process import RecoveryWorker
 from odradek.config.broker_config import BrokerConfig
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -32,6 +33,7 @@ from odradek.storage.directories.found_log import FoundLog
 from odradek.storage.directories.log_opening import LogOpening
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
+from odradek.storage.recovering.task import RecoveryTask
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import until
 from tests.support.contexts import request_context
@@ -84,16 +86,22 @@ async def restarted(root: Path, **settings: str) -> AsyncIterator[Broker]:
 
 @pytest.fixture
 async def root(tmp_path: Path) -> Path:
-    """The directory of a broker that was killed: a topic `t`, a record in each partition."""
-    broker = open_broker(tmp_path)
-    await broker.admin.topics.create([NewTopic(name="t", partition_count=PARTITIONS)])
-    for index in range(PARTITIONS):
-        log = broker.log_manager.get("t", index)
-        log.append(batch_of(b"%d" % index, producer=(3, 0, 0)), now_ms=NOW_MS)
+    return await killed(tmp_path, t=PARTITIONS)
+
+
+async def killed(root: Path, **topics: int) -> Path:
+    """The directory of a broker that was killed: a record in each partition of the topics."""
+    broker = open_broker(root)
+    await broker.admin.topics.create(
+        [NewTopic(name=name, partition_count=count) for name, count in topics.items()]
+    )
+    for log in broker.log_manager.logs():
+        record = batch_of(b"%d" % log.partition, producer=(3, 0, 0))
+        log.append(record, now_ms=NOW_MS)
     for directory in broker.log_manager.directories:
         directory.unlock()
     broker.disk.close()
-    return tmp_path
+    return root
 
 
 async def at_work(broker: Broker) -> None:
@@ -243,29 +251,69 @@ async def test_recovery_waits_until_a_process_can_be_started(
     await broker.close()
 
 
+class GatedOpening:
+    """Logs are opened once `gate` is set. `begun`: which; `ended`: whether they were there then."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate = Event()
+        self.begun: list[FoundLog] = []
+        self.ended: list[bool] = []
+        self.threads: set[int] = set()
+        opened = LogOpening.open_found
+
+        def gated(opening: LogOpening, found: FoundLog, *rest: Any) -> PartitionLog:
+            self.threads.add(get_ident())
+            self.begun.append(found)
+            assert self.gate.wait(20), "the event loop waits for the opening of a log"
+            log = opened(opening, found, *rest)
+            self.ended.append(found.path.exists())
+            return log
+
+        monkeypatch.setattr(LogOpening, "open_found", gated)
+
+
 async def test_a_topic_may_be_deleted_while_its_logs_are_opened_by_disk_threads(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = LogOpening.open_found
-    threads: list[int] = []
-    directories: list[bool] = []
-
-    def slow(self: LogOpening, found: FoundLog, *rest: Any) -> PartitionLog:
-        threads.append(get_ident())
-        time.sleep(0.2)
-        log = opened(self, found, *rest)
-        directories.append(found.path.exists())
-        return log
-
     async with restarted(root) as broker:
-        monkeypatch.setattr(LogOpening, "open_found", slow)
-        await until(lambda: threads)
-        await broker.admin.topics.delete([TopicRef(name="t")])
+        opening = GatedOpening(monkeypatch)
+        await until(lambda: opening.begun)
+        deletion = asyncio.ensure_future(broker.admin.topics.delete([TopicRef(name="t")]))
+        await until(lambda: not broker.log_manager.not_open())
+        await broker.disk.run(lambda: None)  # the disk threads have begun the deletion
+        assert not deletion.done()
+        opening.gate.set()
+        await deletion
         await broker.maintenance.recovery.finished()
-        assert get_ident() not in threads
-        assert all(directories)
+        assert get_ident() not in opening.threads
+        assert opening.ended == [True]
         assert not list((root / "data").glob("t-?"))
-        assert broker.log_manager.not_open() == []
+
+
+async def test_a_log_that_is_opened_does_not_hold_up_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed(tmp_path, t=disk_executor.THREADS, other=1)
+    monkeypatch.setattr(os, "cpu_count", lambda: disk_executor.THREADS + 1)
+    recovered: list[RecoveryTask] = []
+    recover = RecoveryWorker.recover
+
+    async def counted(worker: RecoveryWorker, task: RecoveryTask, *rest: Any) -> Any:
+        ending = await recover(worker, task, *rest)
+        recovered.append(task)
+        return ending
+
+    monkeypatch.setattr(RecoveryWorker, "recover", counted)
+    broker = open_broker(tmp_path)
+    opening = GatedOpening(monkeypatch)
+    broker.maintenance.recovery.begin(disk_executor.THREADS + 1)
+    await until(lambda: opening.begun and len(recovered) == disk_executor.THREADS + 1)
+    others = {"t", "other"} - {opening.begun[0].topic}
+    [deleted] = await broker.admin.topics.delete([TopicRef(name) for name in others])
+    assert deleted.error is None
+    assert len(opening.begun) == 1
+    opening.gate.set()
+    await broker.close()
 
 
 async def test_nothing_is_left_of_processes_that_ended(

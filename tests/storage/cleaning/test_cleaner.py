@@ -17,12 +17,14 @@ from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.cleaning.cleaner import Cleaner
 from odradek.storage.cleaning.plan import LogToClean, assess, last_records_in_parts, task_for
 from odradek.storage.cleaning.segment_groups import group_segments
+from odradek.storage.cleaning.segment_swap import SegmentSwap
 from odradek.storage.cleaning.task import LAST_RECORD, CleanedGroup, SegmentToClean
 from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.storage.producer_entry import ProducerEntry
 from odradek.storage.segment import Segment
+from odradek.storage.txn_index import AbortedTransaction
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
@@ -276,14 +278,16 @@ def test_a_round_that_is_called_off_leaves_nothing_of_its_group(tmp_path: Path) 
 def test_how_dirty_a_log_is(tmp_path: Path) -> None:
     box = box_at(tmp_path)
     log = box.open()
-    assert assess(log, None, NOW_MS) == LogToClean(0, 0, 0, 0, 0, checkpoint_is_invalid=False)
+    assert assess(log, None, NOW_MS) == LogToClean(
+        0, 0, 0, 0, 0, checkpoint_is_invalid=False, truncations=0
+    )
     for keys in ("ab", "cd", "ef"):
         put_keys(log, keys)
         log.roll(NOW_MS)
     put_keys(log, "g")
     size = log.segments[0].size_bytes
     plan = assess(log, 2, NOW_MS)
-    assert plan == LogToClean(2, 6, size, 2 * size, 0, checkpoint_is_invalid=False)
+    assert plan == LogToClean(2, 6, size, 2 * size, 0, checkpoint_is_invalid=False, truncations=0)
     assert plan.cleanable_ratio == pytest.approx(2 / 3)
     assert plan.is_due(0.5)
     assert not plan.is_due(0.7)
@@ -475,6 +479,69 @@ def test_a_swap_gives_way_between_segments_and_the_log_is_used_meanwhile(tmp_pat
         kept = old if segments == 10 else values_from(log)[: -len(seen)]
         assert values == kept + [b"new"] * number
         assert (segments == 10) == (number <= 10)
+
+
+def staged_swap(box: LogBox) -> tuple[PartitionLog, CleanedGroup, SegmentSwap]:
+    """A staged swap of four segments for one. The first has an aborted transaction."""
+    log = box.open()
+    aborted = batch_of(b"t", key=b"a", producer=(9, 0, 0), is_transactional=True)
+    log.append(aborted, now_ms=NOW_MS, transaction_verified=True)
+    end_transaction(log, 9, 0, commit=False)
+    log.roll(NOW_MS)
+    for keys in ("ab", "ab", "xy"):
+        put_keys(log, keys)
+        log.roll(NOW_MS)
+    groups: list[CleanedGroup] = []
+    task = task_for(log, assess(log, None, NOW_MS), NOW_MS)
+    Cleaner(Files(), dedupe_buffer_bytes=BUFFER_BYTES).clean(task, groups.append)
+    [group] = groups
+    assert len(group.replaced) == 4
+    return log, group, log.stage_replacement(group.segments, NOW_MS)
+
+
+def read_to_the_end(log: PartitionLog) -> tuple[list[int], list[AbortedTransaction]]:
+    """The offsets that are left, and the aborted transactions among them."""
+    fetched = log.read_committed(log.log_start_offset, 1 << 20, at_least_one_batch=True)
+    return [record.offset for record in records_from(log)], fetched.aborted
+
+
+def test_a_truncation_undoes_a_swap_that_has_replaced_nothing_yet(tmp_path: Path) -> None:
+    box = box_at(tmp_path)
+    log, group, swap = staged_swap(box)
+    everything, aborted = read_to_the_end(log)
+    assert aborted
+    log.truncate_to(4, NOW_MS)
+    assert log.complete_replacement(swap, group.replaced)
+    assert read_to_the_end(log) == (everything[:4], aborted)
+    assert [*box.names(".cleaned"), *box.names(".swap")] == []
+    assert read_to_the_end(box.open()) == read_to_the_end(log)
+
+
+@pytest.mark.parametrize("at", [1, 3, 5])
+def test_a_truncation_completes_a_swap_that_has_begun_to_replace_segments(
+    tmp_path: Path, at: int
+) -> None:
+    """At 1 no old segment is renamed yet, at 5 all are, and the new one is not."""
+    box = box_at(tmp_path)
+    log, group, swap = staged_swap(box)
+    everything, _ = read_to_the_end(log)
+    steps = 0
+
+    def sliced(segments: Iterable[Segment]) -> Iterator[Segment]:
+        nonlocal steps
+        for segment in segments:
+            steps += 1
+            if steps == at:
+                log.truncate_to(7, NOW_MS)
+                put_keys(log, "cd")
+            yield segment
+
+    assert log.complete_replacement(swap, group.replaced, sliced)
+    offsets, _ = read_to_the_end(log)
+    assert offsets[-2:] == [7, 8]
+    assert set(offsets[:-2]) < {offset for offset in everything if offset < 7}
+    assert [*box.names(".cleaned"), *box.names(".swap")] == []
+    assert read_to_the_end(box.open()) == read_to_the_end(log)
 
 
 class Failing(QuickFiles):

@@ -9,14 +9,15 @@ import pytest
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.cleaning.cleaner import Cleaner, SegmentOverflowError
-from odradek.storage.cleaning.task import CleaningTask, SegmentToClean
+from odradek.storage.cleaning.segment_swap import SegmentSwap, stage_cleaned
+from odradek.storage.cleaning.task import CleanedSegment, CleaningTask, SegmentToClean
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
 from odradek.storage.segment_settings import SegmentSettings
 from tests.support.crashing_files import CrashedError, CrashingFiles, QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, compacted
 from tests.support.lengths import by_length
-from tests.support.log_box import NOW_MS, LogBox, records_from
+from tests.support.log_box import NOW_MS, LogBox, put, records_from
 
 EVERY = by_length(10, 1)  # of the crashes that are followed by another
 LATER_MS = NOW_MS + 10_000
@@ -169,6 +170,40 @@ def test_a_swap_that_is_undone_loses_its_mark_last(scratch: Path) -> None:
     # The other way round, a crash in between would leave what looks like a finished swap.
     assert files.names[:2] == [f"{3:020d}.log.swap", f"{0:020d}.log.cleaned"]
     assert records_of(box) == before
+
+
+def test_after_a_crash_while_a_swap_of_two_segments_is_undone_no_record_is_there_twice(
+    scratch: Path,
+) -> None:
+    box = LogBox(scratch / "whole")
+    log = box.open()
+    for number in range(4):
+        put(log, b"%d" % number)
+    log.close(NOW_MS)
+    before = records_of(box)
+    half = box.path(0, ".log").stat().st_size // 2
+    halves = [CleanedSegment(0, half), CleanedSegment(2, half)]
+    data = box.path(0, ".log").read_bytes()
+    for number, each in enumerate(halves):
+        part = data[number * half : (number + 1) * half]
+        box.path(each.base_offset, ".log.cleaned").write_bytes(part)
+    crashed = scratch / "crashed"
+
+    def undo(files: Files) -> None:
+        copy = copy_of(box, crashed, files)
+        staged = stage_cleaned(Files(), copy.directory, copy.config, halves, NOW_MS)
+        swap = SegmentSwap(files, staged.new)
+        for segment in swap.new:
+            segment.files = files
+        swap.undo()
+
+    steps = 0
+    for step in crashes(undo):
+        steps += 1
+        again = LogBox(crashed, files=QuickFiles())
+        again.open(clean=False, recovery_point=4)
+        assert records_of(again) == before, step
+    assert steps > 4
 
 
 FAR = 1 << 33

@@ -5,6 +5,7 @@ every question are the same; where the log itself is unsound, one line says so a
 import logging
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from tests.storage.recovering.test_recovery import (
     remove,
 )
 from tests.storage.test_log_manager import Node
+from tests.support.crashing_files import CrashedError, CrashingFiles
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, values_from
 from tests.support.log_files import end_transaction, used_log
 
@@ -37,8 +39,12 @@ def transactions(log: PartitionLog) -> list[list[AbortedTransaction]]:
     """What a read_committed consumer is told at every offset."""
     return [
         log.read_committed(offset, 1 << 20, at_least_one_batch=True).aborted
-        for offset in range(log.log_start_offset, log.log_end_offset)
+        for offset in offsets_of(log)
     ]
+
+
+def offsets_of(log: PartitionLog) -> range:
+    return range(log.log_start_offset, log.log_end_offset)
 
 
 # --- transaction indexes
@@ -78,6 +84,33 @@ def test_the_snapshots_that_a_rebuilt_transaction_index_has_deleted_are_known_to
     first.write_bytes(first.read_bytes()[:-1])
     snapshots = box.open(clean=False, recovery_point=1 << 40).producers.snapshot_offsets
     assert [f"{offset:020d}.snapshot" for offset in snapshots] == box.names(".snapshot")
+
+
+def test_a_kill_at_any_rename_of_a_deletion_makes_no_aborted_record_committed(
+    tmp_path: Path,
+) -> None:
+    box = used_log(tmp_path / "whole")
+    log = box.open()
+    wanted = dict(enumerate(transactions(log)))
+    deleted = next(n for n, each in enumerate(log.segments, 1) if each.aborted())
+    log.close(NOW_MS)
+    starts = set()
+    for step in count():
+        killed = LogBox(tmp_path / str(step))
+        shutil.copytree(box.directory, killed.directory)
+        log = killed.open()
+        old, files = list(log.segments)[:deleted], CrashingFiles(step)
+        for segment in old:
+            segment.files = files
+        try:
+            log.delete_first_segments(deleted, NOW_MS)
+        except CrashedError:
+            found = killed.open(clean=False, recovery_point=log.log_end_offset)
+            starts.add(found.log_start_offset)
+            assert transactions(found) == [wanted[offset] for offset in offsets_of(found)], step
+        else:
+            break
+    assert starts == {segment.base_offset for segment in (*old, log.segments[0])}
 
 
 def test_every_changed_byte_of_a_transaction_index_that_shows_is_put_right(tmp_path: Path) -> None:
