@@ -1,5 +1,6 @@
 """`odradek users`, `acls`, `quotas` and `tokens`, on brokers with SASL, TLS and ACLs."""
 
+import io
 import json
 import os
 import pty
@@ -15,7 +16,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.tools.app import app
+from odradek.tools.client.failure import CommandError
 from odradek.tools.client.tokens import _time
+from odradek.tools.client.users import read_password
 from tests.support.kafka_answers import BROKERS
 from tests.support.lengths import by_length
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
@@ -132,6 +135,19 @@ def test_an_empty_password_is_refused(on_secured: Run, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert "is empty" in one_line(on_secured("users", "add", "dave", stdin="\n"))
     assert missing in one_line(on_secured("users", "add", "dave", "--password-file", missing))
+
+
+def test_a_password_that_is_not_utf8_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(b"\xff\n")
+    # As Python opens it with the locale C.
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xff\n"), "utf-8", "surrogateescape")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    for path in (file, None):
+        with pytest.raises(CommandError, match="it is not UTF-8"):
+            read_password("dave", path)
 
 
 # -- access control entries ----------------------------------------------------------------------
