@@ -296,6 +296,18 @@ def test_who_may_not_do_it_is_told_so(on_secured: Run, secured: SecuredBroker) -
 
 
 @pytest.mark.usefixtures("no_entries")
+def test_entries_that_are_added_are_shown_although_others_are_refused(on_secured: Run) -> None:
+    names = ["--topic", "", "--topic", "orders", "--group", ""]
+    done = on_secured("acls", "add", "alice", *names, "-o", "read")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("added 1 entry\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("odradek: allow read on topic : ")
+    assert line.endswith("; 1 more failed")
+    check_entries(on_secured, [entry("User:alice", "read", "topic", "orders")])
+
+
+@pytest.mark.usefixtures("no_entries")
 def test_a_topic_is_read_without_the_right_to_any_group(
     on_secured: Run, secured: SecuredBroker
 ) -> None:

@@ -40,7 +40,7 @@ from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .answers import check_answer
 from .cluster_commands import ClusterCommands
-from .failure import CommandError
+from .failure import CommandError, first_of
 from .wire import TIMEOUT_S, check_topic
 
 NO_TRANSACTION = -1
@@ -119,8 +119,7 @@ class TransactionCommands(ClusterCommands):
         else:
             _show(found, "hanging" if only_hanging else "open")
         if failures:
-            more = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
-            raise CommandError(f"{failures[0]}{more}")
+            raise first_of(failures)
 
     def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
         """Abort a hanging transaction: write its marker to a partition.
