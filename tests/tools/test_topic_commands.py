@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ListOffsetsResultInfo, OffsetSpec
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.tools.app import app
-from odradek.tools.client import admin, topics
+from odradek.tools.client import admin, request_parts, topics
 from odradek.tools.client.failure import CommandError
 
 Run = Callable[..., Result]
@@ -166,6 +167,28 @@ def test_a_topic_that_is_deleted_meanwhile_does_not_hide_the_others(
         {"topic": "gone", "partitions": 1, "offsets": None},
         {"topic": "orders", "partitions": 1, "offsets": 0},
     ]
+
+
+def test_the_offsets_of_many_partitions_are_asked_for_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = []
+
+    class Admin(AdminClient):
+        def list_offsets(  # type: ignore[override]
+            self, wanted: dict[TopicPartition, OffsetSpec], **_: object
+        ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+            sizes.append(len(wanted))
+            futures = {key: Future[ListOffsetsResultInfo]() for key in wanted}
+            for key, future in futures.items():
+                future.set_result(ListOffsetsResultInfo(key.partition, -1, -1))
+            return futures
+
+    monkeypatch.setattr(request_parts, "ITEMS_OF_A_REQUEST", 2)
+    keys = [("orders", index) for index in range(5)]
+    found = admin.known_offsets(Admin({}), keys, OffsetSpec.latest())
+    assert found == {key: key[1] for key in keys}
+    assert sizes == [2, 2, 1]
 
 
 def test_an_answer_that_does_not_come_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
