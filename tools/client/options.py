@@ -29,6 +29,10 @@ def parse_name(text: str) -> str:
     return parse_text(text)
 
 
+# Older versions of typer show it as the type of an argument.
+parse_text.__name__ = parse_name.__name__ = "text"
+
+
 Bootstrap = Annotated[
     str | None,
     typer.Option(
