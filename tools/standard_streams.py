@@ -106,7 +106,8 @@ def open_closed_streams() -> None:
 
 def watch_streams() -> None:
     """Replace sys.stdout and sys.stderr by streams that fail as the module docstring says."""
-    sys.stdout = _text(sys.stdout, _Stream(STDOUT, "w", closefd=False), "strict")
+    # As in Java: a ? is written for a character that the locale's encoding does not have.
+    sys.stdout = _text(sys.stdout, _Stream(STDOUT, "w", closefd=False), "replace")
     sys.stderr = _text(sys.stderr, _ErrorStream(STDERR, "w", closefd=False), "backslashreplace")
 
 
@@ -115,7 +116,7 @@ def _text(before: TextIO | None, raw: _Stream, errors: str) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=before.encoding if before else "utf-8",
-        errors=(before.errors if before else None) or errors,
+        errors=errors if before is None or before.errors in (None, "strict") else before.errors,
         line_buffering=is_terminal or isinstance(raw, _ErrorStream),
     )
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:  # it needs numpy, and `odradek verify` runs without
 class TopicChoice:
     """Topics in `names`, and those whose whole name matches `pattern`; all if neither is given.
 
-    Internal topics are selected only by name.
+    Internal topics are selected only by name, unless `internal`.
     """
 
     names: Sequence[str] = ()
     pattern: str | None = None
+    internal: bool = False
 
     def partitions(self, directories: "LogDirectories") -> list[TopicPartition]:
         """Return the selected partitions, sorted. Raises JobError if a named topic is missing."""
@@ -49,8 +50,7 @@ class TopicChoice:
         return lambda topic: (
             topic in self.names
             or (
-                not is_internal(topic)
-                and topic != CLUSTER_METADATA_TOPIC
+                (self.internal or not (is_internal(topic) or topic == CLUSTER_METADATA_TOPIC))
                 and pattern.fullmatch(topic) is not None
             )
         )

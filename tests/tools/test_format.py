@@ -179,6 +179,14 @@ def test_a_user_who_could_not_log_in_is_refused_by_name() -> None:
         parse_credential("SCRAM-SHA-256=[name=Zoë,password=secret]")
 
 
+def test_a_file_of_credentials_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "users"
+    file.write_bytes(b"SCRAM-SHA-256=[name=a,password=\xe4]\n")
+    done = format_directory(tmp_path / "data", "--add-scram-file", str(file))
+    assert done.exit_code == 2
+    assert "it is not UTF-8" in done.stderr
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -196,6 +204,7 @@ def test_a_user_who_could_not_log_in_is_refused_by_name() -> None:
         "SCRAM-SHA-256=[name=a,password=hunter2,iterations=-1]",
         "SCRAM-SHA-256=[name=a,password=hunter2,iterations=9999999999]",
         "SCRAM-SHA-256=[name=a,password=hunter2,iterations=many]",
+        "SCRAM-SHA-256=[name=a,password=hunter2\udcff]",
     ],
 )
 def test_a_malformed_credential_is_refused_without_its_text(text: str, tmp_path: Path) -> None:

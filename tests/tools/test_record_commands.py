@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +29,16 @@ Run = Callable[..., Result]
 COMMAND = str(Path(sys.executable).with_name("odradek"))
 LIMIT_S = 120.0
 ALL = r"%p %k|%K %s|%S %h\n"
+JSON_TO_ORDERS = ProduceOptions(
+    topic="orders",
+    partition=None,
+    separator=None,
+    key=None,
+    headers=[],
+    null_if_empty=False,
+    parse=parse_json,
+    keep_partitions=False,
+)
 
 
 def lines(run: Run, *arguments: str) -> list[str]:
@@ -210,6 +220,30 @@ def test_control_c_ends_produce_also_while_the_broker_hangs(tmp_path: Path) -> N
     assert int(found[1]) >= sent
 
 
+def test_control_c_counts_a_record_whose_report_has_arrived(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class LateProducer(Producer):
+        """The report is not there when the record is sent, but at the next poll."""
+
+        polls = 0
+
+        def poll(self, _: float) -> int:
+            self.polls += 1
+            return super().poll(0 if self.polls == 1 else LIMIT_S)
+
+    def interrupted() -> Iterator[bytes]:
+        yield b'{"value":"x"}\n'
+        raise KeyboardInterrupt
+
+    broker.create_topic("orders")
+    monkeypatch.setattr(producing, "Producer", LateProducer)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=interrupted()))
+    with pytest.raises(KeyboardInterrupt):
+        produce(JSON_TO_ORDERS, broker.bootstrap_servers, None)
+    assert capsys.readouterr().err == "odradek: interrupted: sent 1 record\n"
+
+
 @pytest.mark.parametrize(("last", "end"), [(b"", "sent 5 records to orders\n"), (b"[]\n", "")])
 def test_the_progress_on_a_terminal_ends_before_the_result(
     broker: Broker,
@@ -223,19 +257,9 @@ def test_the_progress_on_a_terminal_ends_before_the_result(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     stdin = io.BytesIO(b'{"value":"x"}\n' * 5 + last)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
-    options = ProduceOptions(
-        topic="orders",
-        partition=None,
-        separator=None,
-        key=None,
-        headers=[],
-        null_if_empty=False,
-        parse=parse_json,
-        keep_partitions=False,
-    )
     fails = pytest.raises(CommandError, match=r"; records sent: 5$") if last else nullcontext()
     with fails:
-        produce(options, broker.bootstrap_servers, None)
+        produce(JSON_TO_ORDERS, broker.bootstrap_servers, None)
     assert capsys.readouterr().err == f"\r2 records\r4 records\n{end}"
 
 

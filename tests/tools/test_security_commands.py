@@ -1,5 +1,6 @@
 """`odradek users`, `acls`, `quotas` and `tokens`, on brokers with SASL, TLS and ACLs."""
 
+import io
 import json
 import os
 import pty
@@ -15,7 +16,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from odradek.tools.app import app
+from odradek.tools.client.failure import CommandError
 from odradek.tools.client.tokens import _time
+from odradek.tools.client.users import read_password
 from tests.support.kafka_answers import BROKERS
 from tests.support.lengths import by_length
 from tests.support.secured_broker import PASSWORD, SecuredBroker, secured_broker
@@ -132,6 +135,19 @@ def test_an_empty_password_is_refused(on_secured: Run, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     assert "is empty" in one_line(on_secured("users", "add", "dave", stdin="\n"))
     assert missing in one_line(on_secured("users", "add", "dave", "--password-file", missing))
+
+
+def test_a_password_that_is_not_utf8_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(b"\xff\n")
+    # As Python opens it with the locale C.
+    stdin = io.TextIOWrapper(io.BytesIO(b"\xff\n"), "utf-8", "surrogateescape")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    for path in (file, None):
+        with pytest.raises(CommandError, match="it is not UTF-8"):
+            read_password("dave", path)
 
 
 # -- access control entries ----------------------------------------------------------------------
@@ -277,6 +293,18 @@ def test_who_may_not_do_it_is_told_so(on_secured: Run, secured: SecuredBroker) -
     assert own["owner"] == "User:alice"
     line = one_line(on_secured("tokens", "create", "--owner", "bob", config=alice))
     assert "DELEGATION_TOKEN_AUTHORIZATION_FAILED" in line
+
+
+@pytest.mark.usefixtures("no_entries")
+def test_entries_that_are_added_are_shown_although_others_are_refused(on_secured: Run) -> None:
+    names = ["--topic", "", "--topic", "orders", "--group", ""]
+    done = on_secured("acls", "add", "alice", *names, "-o", "read")
+    assert done.exit_code == 1
+    assert done.stdout.startswith("added 1 entry\n")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("odradek: allow read on topic : ")
+    assert line.endswith("; 1 more failed")
+    check_entries(on_secured, [entry("User:alice", "read", "topic", "orders")])
 
 
 @pytest.mark.usefixtures("no_entries")

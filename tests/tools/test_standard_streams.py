@@ -1,5 +1,6 @@
 """Every command with an output that is full, closed, or whose reader has ended."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -179,6 +180,20 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 3
+
+
+def test_a_character_that_the_locale_does_not_have_is_a_question_mark() -> None:
+    program = (
+        "from odradek.tools.standard_streams import watch_streams; watch_streams();"
+        "print('ä → b', flush=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (b"\xe4 ? b\n", b"")
 
 
 def test_no_traceback_shows_local_variables() -> None:

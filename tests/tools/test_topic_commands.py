@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ListOffsetsResultInfo, OffsetSpec
 from typer.testing import CliRunner
 
 from odradek.broker.testing import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.tools.app import app
-from odradek.tools.client import admin
+from odradek.tools.client import admin, request_parts, topics
 from odradek.tools.client.failure import CommandError
 
 Run = Callable[..., Result]
+LIMIT_S = 20.0
 
 
 def test_topics_are_created_described_altered_and_deleted(run: Run, broker: Broker) -> None:
@@ -146,6 +149,46 @@ def test_settings_of_java_clients_are_understood(broker: Broker, tmp_path: Path)
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 1
     assert "JKS" in done.stderr
+
+
+def test_a_topic_that_is_deleted_meanwhile_does_not_hide_the_others(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def before_a_deletion(client: AdminClient) -> ClusterMetadata:
+        found = admin.cluster(client)
+        for future in client.delete_topics(["gone"]).values():
+            future.result(LIMIT_S)
+        return found
+
+    broker.create_topic("gone")
+    broker.create_topic("orders")
+    monkeypatch.setattr(topics, "cluster", before_a_deletion)
+    assert json.loads(run("topics", "list", "--json").stdout) == [
+        {"topic": "gone", "partitions": 1, "offsets": None},
+        {"topic": "orders", "partitions": 1, "offsets": 0},
+    ]
+
+
+def test_the_offsets_of_many_partitions_are_asked_for_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = []
+
+    class Admin(AdminClient):
+        def list_offsets(  # type: ignore[override]
+            self, wanted: dict[TopicPartition, OffsetSpec], **_: object
+        ) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+            sizes.append(len(wanted))
+            futures = {key: Future[ListOffsetsResultInfo]() for key in wanted}
+            for key, future in futures.items():
+                future.set_result(ListOffsetsResultInfo(key.partition, -1, -1))
+            return futures
+
+    monkeypatch.setattr(request_parts, "ITEMS_OF_A_REQUEST", 2)
+    keys = [("orders", index) for index in range(5)]
+    found = admin.known_offsets(Admin({}), keys, OffsetSpec.latest())
+    assert found == {key: key[1] for key in keys}
+    assert sizes == [2, 2, 1]
 
 
 def test_an_answer_that_does_not_come_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

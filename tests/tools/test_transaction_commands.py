@@ -23,6 +23,7 @@ from odradek.protocol.messages.produce import ProduceResponse
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.schema import Message
+from odradek.tools.client import request_parts
 from odradek.tools.client.wire import WireConnection
 from tests.support.bystander import PRODUCE_VERSION, produce_request
 from tests.support.wire import WireClient
@@ -195,6 +196,26 @@ def test_an_id_that_expires_meanwhile_does_not_end_the_command(
     )
     (found,) = json.loads(run("transactions", "open", "--json").stdout)
     assert found["transactional_id"] == "known"
+
+
+def test_the_owners_of_many_transactions_are_asked_for_in_parts(
+    run: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, sizes = WireConnection.ask, []
+
+    def ask_and_count(self: WireConnection, request: Message, *others: Any) -> Any:
+        if isinstance(request, ListTransactionsRequest):
+            sizes.append(len(request.producer_id_filters))
+        return ask(self, request, *others)
+
+    broker.create_topic("orders")
+    for name in ("one", "other"):
+        open_transaction(broker, name)
+    monkeypatch.setattr(WireConnection, "ask", ask_and_count)
+    monkeypatch.setattr(request_parts, "ITEMS_OF_A_REQUEST", 1)
+    found = json.loads(run("transactions", "open", "--json").stdout)
+    assert [each["transactional_id"] for each in found] == ["one", "other"]
+    assert sizes == [1, 1]
 
 
 def test_a_partition_without_an_answer_does_not_hide_the_others(run: Run, broker: Broker) -> None:

@@ -516,6 +516,23 @@ def test_only_the_chosen_topics_are_checked(data: Path) -> None:
     assert (result.exit_code, "no topic x" in result.stderr) == (1, True)
 
 
+def test_a_pattern_chooses_internal_topics_too(data: Path) -> None:
+    shutil.copytree(data / "orders-0", data / "__consumer_offsets-0")
+    flip(data / "__consumer_offsets-0" / segments(data)[0].name, 65)
+    result = CliRunner().invoke(app, ["verify", str(data), "--topics", "__.*"])
+    assert (result.exit_code, "problem (checksum)" in result.stdout) == (1, True)
+
+
+@pytest.mark.parametrize("pattern", ["x.*", ""])
+def test_a_pattern_that_matches_no_topic_does_not_find_the_directory_sound(
+    data: Path, pattern: str
+) -> None:
+    for options in ([], ["--dry-run"]):
+        result = CliRunner().invoke(app, ["verify", str(data), "--topics", pattern, *options])
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"no topic matches {pattern!r} in {data}" in result.stderr
+
+
 def test_a_dry_run_says_what_would_be_checked(data: Path) -> None:
     flip(segments(data)[0], 65)
     result = CliRunner().invoke(app, ["verify", str(data), "--dry-run"])

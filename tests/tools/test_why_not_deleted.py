@@ -182,6 +182,21 @@ def test_settings_come_from_the_file_the_brokers_and_the_topic(data: Path) -> No
     assert run(data, *config).stderr == ""
 
 
+def test_a_setting_that_is_not_valid_any_more_is_left_out_with_a_warning(data: Path) -> None:
+    shutil.copytree(data / "orders-0", data / "orders-1")
+    configure(
+        data,
+        (TOPIC, "orders", "cleanup.policy", "delete"),  # there is one that is compacted
+        (TOPIC, "orders", "retention.ms", "5"),
+        (TOPIC, "orders", "segment.bytes", "102400"),  # as Apache Kafka 3 allows
+    )
+    result = run(data, "--json", "--topic", "orders")
+    lines = result.stdout.splitlines()
+    assert [json.loads(line)["deletedBy"] for line in lines] == ["retention.ms"] * 6
+    (warning,) = result.stderr.splitlines()
+    assert all(word in warning for word in ("orders", "segment.bytes", "102400"))
+
+
 def test_a_topic_and_a_partition_can_be_asked_for(data: Path) -> None:
     shutil.copytree(data / "orders-0", data / "orders-1")
     shutil.copytree(data / "orders-0", data / "others-0")

@@ -6,32 +6,45 @@ import typer
 
 from .acl_terms import CLUSTER_NAME, Operation, Resource
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_text
 from .principals import principal_text
 
 app = typer.Typer(help="List, add and remove access control entries (ACLs).", no_args_is_help=True)
 
 _PRINCIPAL_HELP = "A user's name, or TYPE:NAME; User:* are all users."
-Principal = Annotated[str, typer.Argument(metavar="PRINCIPAL", help=_PRINCIPAL_HELP)]
+Principal = Annotated[
+    str, typer.Argument(metavar="PRINCIPAL", parser=parse_text, help=_PRINCIPAL_HELP)
+]
 AnyPrincipal = Annotated[
-    str | None, typer.Argument(metavar="PRINCIPAL", help=f"{_PRINCIPAL_HELP} \\[default: any]")
+    str | None,
+    typer.Argument(
+        metavar="PRINCIPAL", parser=parse_text, help=f"{_PRINCIPAL_HELP} \\[default: any]"
+    ),
 ]
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic; *: all topics.")
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", parser=parse_text, help="A topic; *: all topics."),
 ]
 Groups = Annotated[
-    list[str] | None, typer.Option("--group", metavar="NAME", help="A group; *: all groups.")
+    list[str] | None,
+    typer.Option("--group", metavar="NAME", parser=parse_text, help="A group; *: all groups."),
 ]
 TransactionalIds = Annotated[
-    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id.")
+    list[str] | None,
+    typer.Option("--transactional-id", metavar="ID", parser=parse_text, help="A transactional id."),
 ]
 Tokens = Annotated[
     list[str] | None,
-    typer.Option("--delegation-token", metavar="ID", help="A delegation token."),
+    typer.Option("--delegation-token", metavar="ID", parser=parse_text, help="A delegation token."),
 ]
 Users = Annotated[
     list[str] | None,
-    typer.Option("--user", metavar="USER", help="A user, as the owner of delegation tokens."),
+    typer.Option(
+        "--user",
+        metavar="USER",
+        parser=parse_text,
+        help="A user, as the owner of delegation tokens.",
+    ),
 ]
 Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster.")]
 Prefix = Annotated[
@@ -119,7 +132,9 @@ def add(  # noqa: PLR0913 # one for each option
     ] = False,
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="IP", help="The client's address. \\[default: any]"),
+        typer.Option(
+            "--host", metavar="IP", parser=parse_text, help="The client's address. \\[default: any]"
+        ),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,
@@ -168,7 +183,12 @@ def remove(  # noqa: PLR0913 # one for each option
     deny: Annotated[bool, typer.Option("--deny", help="Only entries that forbid.")] = False,
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--host", metavar="IP", help="Only entries of this address. \\[default: any]"),
+        typer.Option(
+            "--host",
+            metavar="IP",
+            parser=parse_text,
+            help="Only entries of this address. \\[default: any]",
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All entries of the cluster.")] = False,
     execute: Annotated[

@@ -30,6 +30,7 @@ from .acl_terms import (
 )
 from .answers import check_answer
 from .cluster_commands import ClusterCommands
+from .failure import CommandError, first_of
 from .principals import principal_text
 
 HEADER = ("principal", "permission", "operation", "resource", "name", "pattern", "host")
@@ -55,7 +56,10 @@ class AclCommands(ClusterCommands):
         _print(counted(len(entries), "entry", "entries"), entries, as_json=as_json)
 
     def add(self, entries: Sequence[Entry], *, as_json: bool) -> None:
-        """Add entries, and print them. Those that exist stay as they are."""
+        """Add entries, and print them. Those that exist stay as they are.
+
+        Raises CommandError after that if some are refused.
+        """
         creations = [
             CreateAclsCreation(
                 resource_type=Resource(entry.resource).number,
@@ -71,10 +75,20 @@ class AclCommands(ClusterCommands):
         answer = self._cluster.bootstrap.ask(
             CreateAclsRequest(creations=creations), CreateAclsResponse
         )
+        added: list[Entry] = []
+        failures: list[CommandError] = []
         for entry, result in zip(entries, answer.results, strict=True):
             what = f"{entry.permission} {entry.operation} on {entry.resource} {entry.name}"
-            check_answer(what, result.error_code, result.error_message)
-        _print(f"added {len(entries)} entries", entries, as_json=as_json)
+            try:
+                check_answer(what, result.error_code, result.error_message)
+            except CommandError as error:
+                failures.append(error)
+            else:
+                added.append(entry)
+        if added:
+            _print(f"added {counted(len(added), 'entry', 'entries')}", added, as_json=as_json)
+        if failures:
+            raise first_of(failures)
 
     def remove(self, filters: Sequence[EntryFilter], *, execute: bool, as_json: bool) -> None:
         """Remove the entries that match, or only show which would be removed."""

@@ -21,6 +21,7 @@ from .client_config import client_settings
 from .connecting import TIMEOUT_S, connected
 from .failure import ADVICE, CommandError, kafka_failure
 from .positions import Partition
+from .request_parts import request_parts
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -110,8 +111,9 @@ def _list_offsets(
     spec: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> dict[Partition, Future[ListOffsetsResultInfo]]:
-    wanted = {TopicPartition(*key): spec for key in partitions}
-    if not wanted:
-        return {}
-    asked = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=TIMEOUT_S)
-    return {(key.topic, key.partition): future for key, future in asked.items()}
+    asked: dict[Partition, Future[ListOffsetsResultInfo]] = {}
+    for part in request_parts(list(partitions)):
+        wanted = {TopicPartition(*key): spec for key in part}
+        futures = admin.list_offsets(wanted, isolation_level=isolation, request_timeout=TIMEOUT_S)
+        asked.update(((key.topic, key.partition), future) for key, future in futures.items())
+    return asked

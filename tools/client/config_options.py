@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile, Settings, pairs
+from .options import AsJson, Bootstrap, ConfigFile, Settings, pairs, parse_name, parse_text
 
 app = typer.Typer(
     help="Show and change the settings of topics, brokers and groups.", no_args_is_help=True
@@ -23,7 +23,12 @@ class Kind(StrEnum):
 
 KindArgument = Annotated[Kind, typer.Argument(metavar="topic|broker|group")]
 Name = Annotated[
-    str, typer.Argument(metavar="[NAME]", help="Of a broker: its node.id. Without it: all brokers.")
+    str,
+    typer.Argument(
+        metavar="[NAME]",
+        parser=parse_text,
+        help="Of a broker: its node.id. Without it: all brokers.",
+    ),
 ]
 
 
@@ -53,7 +58,12 @@ def alter(
     settings: Settings = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Remove a setting; the default applies again."),
+        typer.Option(
+            "--unset",
+            metavar="KEY",
+            parser=parse_name,
+            help="Remove a setting; the default applies again.",
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .security_protocol import uses_sasl
@@ -62,6 +62,12 @@ def with_advice(line: str, name: str) -> str:
     """The line, and what to do about the error of that name, if that is known."""
     advice = ADVICE.get(name)
     return f"{line}; {advice}" if advice else line
+
+
+def first_of(failures: Sequence[CommandError]) -> CommandError:
+    """The first failure, and how many more there are."""
+    more = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
+    return CommandError(f"{failures[0]}{more}")
 
 
 def closed(server: str, settings: Mapping[str, str]) -> CommandError:

@@ -6,11 +6,11 @@ import typer
 
 from .failure import reported
 from .moments import TIME_HELP
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_name, parse_text
 
 app = typer.Typer(help="List, describe and delete groups; set their offsets.", no_args_is_help=True)
 
-Names = Annotated[list[str], typer.Argument(metavar="GROUP...")]
+Names = Annotated[list[str], typer.Argument(metavar="GROUP...", parser=parse_name)]
 
 
 @app.command("list")
@@ -58,19 +58,23 @@ def watch(
 @app.command("reset-offsets")
 def reset_offsets(
     *,
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", parser=parse_name)],
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="TARGET",
+            parser=parse_text,
             help=f"earliest, latest, an offset, +N or -N from the committed one, {TIME_HELP}.",
         ),
     ],
     topics: Annotated[
         list[str] | None,
         typer.Option(
-            "--topic", metavar="TOPIC", help="\\[default: all topics that the group has offsets of]"
+            "--topic",
+            metavar="TOPIC",
+            parser=parse_name,
+            help="\\[default: all topics that the group has offsets of]",
         ),
     ] = None,
     execute: Annotated[

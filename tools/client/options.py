@@ -8,12 +8,38 @@ import typer
 
 LARGEST_INT32 = (1 << 31) - 1
 
+
+def parse_text(text: str) -> str:
+    """Parse a text that is sent to a broker. Raises BadParameter if it is not UTF-8.
+
+    confluent-kafka ends the process at some of those. Kafka's protocol puts question marks in their
+    place, and so may name something else.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise typer.BadParameter(f"{text!r} is not UTF-8") from None
+    return text
+
+
+def parse_name(text: str) -> str:
+    """Parse the name of a topic, a group or a setting. Raises BadParameter, also if it is empty."""
+    if not text:
+        raise typer.BadParameter("the name is empty")
+    return parse_text(text)
+
+
+# Older versions of typer show it as the type of an argument.
+parse_text.__name__ = parse_name.__name__ = "text"
+
+
 Bootstrap = Annotated[
     str | None,
     typer.Option(
         "--bootstrap",
         "-b",
         metavar="HOST:PORT",
+        parser=parse_text,
         envvar="ODRADEK_BOOTSTRAP",
         help="The broker. \\[default: bootstrap.servers in --config, or localhost:9092]",
     ),
@@ -30,7 +56,12 @@ ConfigFile = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be given several times."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        parser=parse_text,
+        help="A setting; may be given several times.",
+    ),
 ]
 
 

@@ -154,6 +154,8 @@ class _Sender:
 
     def __init__(self, topic: str, admin: AdminClient, settings: dict[str, str]) -> None:
         self.sent = 0
+        # Not acknowledged. librdkafka's own count has also the reports that nobody has read.
+        self._waiting = 0
         self._topic = topic
         self._failure: CommandError | None = None
         self._is_line_open = False
@@ -182,6 +184,7 @@ class _Sender:
                     timestamp=record.timestamp_ms,
                     headers=record.headers,
                 )
+                self._waiting += 1
                 break
             except BufferError:
                 self._producer.poll(WAIT_S)
@@ -203,9 +206,9 @@ class _Sender:
 
     def drop(self) -> int:
         """Drop the records that are not acknowledged, and return their number."""
-        waiting = len(self._producer)
+        self._producer.poll(0)  # the reports that have arrived
         self._producer.purge()
-        return waiting
+        return self._waiting
 
     def end_progress(self) -> None:
         """End the line that shows how many records were sent."""
@@ -218,6 +221,7 @@ class _Sender:
             raise self._failure
 
     def _delivered(self, line: int, error: KafkaError | None, _: Message) -> None:
+        self._waiting -= 1
         if error is not None:
             self._failure = self._failure or self._delivery_failure(line, error, is_sent=True)
             return

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_text
 from .quota_keys import QuotaKey
 
 app = typer.Typer(
@@ -13,11 +13,16 @@ app = typer.Typer(
 )
 
 _DEFAULT_HELP = "those without a quota of their own"
-User = Annotated[str | None, typer.Option("--user", metavar="USER", help="A user.")]
-ClientId = Annotated[
-    str | None, typer.Option("--client-id", metavar="ID", help="A client id (client.id).")
+User = Annotated[
+    str | None, typer.Option("--user", metavar="USER", parser=parse_text, help="A user.")
 ]
-Address = Annotated[str | None, typer.Option("--ip", metavar="IP", help="A client's address.")]
+ClientId = Annotated[
+    str | None,
+    typer.Option("--client-id", metavar="ID", parser=parse_text, help="A client id (client.id)."),
+]
+Address = Annotated[
+    str | None, typer.Option("--ip", metavar="IP", parser=parse_text, help="A client's address.")
+]
 AnyUser = Annotated[bool, typer.Option("--default-user", help=f"All users: {_DEFAULT_HELP}.")]
 AnyClientId = Annotated[
     bool, typer.Option("--default-client-id", help=f"All client ids: {_DEFAULT_HELP}.")
@@ -76,6 +81,7 @@ def set_(  # noqa: PLR0913 # one for each option
         list[str],
         typer.Argument(
             metavar="KEY=NUMBER",
+            parser=parse_text,
             help="producer_byte_rate or consumer_byte_rate (bytes in a second),"
             " request_percentage (of a thread's time), controller_mutation_rate (partitions in a"
             " second); of an address: connection_creation_rate (in a second).",

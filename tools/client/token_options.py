@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_text
 
 app = typer.Typer(help="Create, list, renew and expire delegation tokens.", no_args_is_help=True)
 
-TokenId = Annotated[str, typer.Argument(metavar="TOKEN_ID")]
+TokenId = Annotated[str, typer.Argument(metavar="TOKEN_ID", parser=parse_text)]
 _DURATION = "for example 90m, 12h or 7d"
 
 
@@ -17,7 +17,8 @@ _DURATION = "for example 90m, 12h or 7d"
 def list_(
     *,
     owners: Annotated[
-        list[str] | None, typer.Option("--owner", metavar="USER", help="\\[default: any]")
+        list[str] | None,
+        typer.Option("--owner", metavar="USER", parser=parse_text, help="\\[default: any]"),
     ] = None,
     secrets: Annotated[
         bool, typer.Option("--secrets", help="With the HMACs, by which clients log in.")
@@ -39,16 +40,26 @@ def create(
     *,
     owner: Annotated[
         str | None,
-        typer.Option("--owner", metavar="USER", help="\\[default: the user of --config]"),
+        typer.Option(
+            "--owner", metavar="USER", parser=parse_text, help="\\[default: the user of --config]"
+        ),
     ] = None,
     renewers: Annotated[
         list[str] | None,
-        typer.Option("--renewer", metavar="USER", help="Who may renew it, besides its owner."),
+        typer.Option(
+            "--renewer",
+            metavar="USER",
+            parser=parse_text,
+            help="Who may renew it, besides its owner.",
+        ),
     ] = None,
     lifetime: Annotated[
         str | None,
         typer.Option(
-            "--max-lifetime", metavar="TIME", help=f"{_DURATION} \\[default: the broker's limit]"
+            "--max-lifetime",
+            metavar="TIME",
+            parser=parse_text,
+            help=f"{_DURATION} \\[default: the broker's limit]",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -70,7 +81,12 @@ def renew(
     token_id: TokenId,
     period: Annotated[
         str | None,
-        typer.Option("--for", metavar="TIME", help=f"{_DURATION} \\[default: the broker's limit]"),
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            parser=parse_text,
+            help=f"{_DURATION} \\[default: the broker's limit]",
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,
@@ -89,7 +105,10 @@ def expire(
     *,
     token_id: TokenId,
     period: Annotated[
-        str | None, typer.Option("--in", metavar="TIME", help=f"{_DURATION} \\[default: now]")
+        str | None,
+        typer.Option(
+            "--in", metavar="TIME", parser=parse_text, help=f"{_DURATION} \\[default: now]"
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import LARGEST_INT32, AsJson, Bootstrap, ConfigFile, Settings, pairs
+from .options import LARGEST_INT32, AsJson, Bootstrap, ConfigFile, Settings, pairs, parse_name
 
 app = typer.Typer(help="List, create, describe, alter and delete topics.", no_args_is_help=True)
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC...")]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", parser=parse_name)]
 
 
 @app.command("list")
@@ -75,7 +75,7 @@ def describe(
 @app.command()
 def alter(
     *,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", parser=parse_name)],
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -85,7 +85,12 @@ def alter(
     settings: Settings = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Return to the broker's value of a setting."),
+        typer.Option(
+            "--unset",
+            metavar="KEY",
+            parser=parse_name,
+            help="Return to the broker's value of a setting.",
+        ),
     ] = None,
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,

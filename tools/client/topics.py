@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     NewPartitions,
     NewTopic,
     OffsetSpec,
+    TopicMetadata,
 )
 
 from odradek.tools.tables import counted, print_json, show_rows, show_table
@@ -61,12 +62,11 @@ class TopicCommands:
 
     def show_all(self, *, internal: bool, as_json: bool) -> None:
         """Print the topics with the number of their partitions and offsets."""
-        names = (
-            name for name in cluster(self._admin).topics if not name.startswith("__") or internal
-        )
+        known = cluster(self._admin).topics
+        names = sorted(name for name in known if internal or not name.startswith("__"))
         rows = [
             (name, len(partitions), _sum(each.offsets for each in partitions))
-            for name, partitions in self._partitions(sorted(names)).items()
+            for name, partitions in self._partitions(known, names).items()
         ]
         header = ("topic", "partitions", "offsets")
         show_rows(counted(len(rows), "topic"), header, rows, as_json=as_json)
@@ -87,7 +87,11 @@ class TopicCommands:
 
     def describe(self, names: Sequence[str], *, as_json: bool) -> None:
         """Print the partitions of topics, and the settings that are not the broker's."""
-        partitions = self._partitions(names)
+        known = cluster(self._admin).topics
+        for name in names:
+            if name not in known:
+                raise CommandError(f"there is no topic {name}; `odradek topics list` shows them")
+        partitions = self._partitions(known, names)
         topics = [
             TopicState(topic=name, partitions=partitions[name], settings=self._overrides(name))
             for name in names
@@ -134,12 +138,10 @@ class TopicCommands:
         """Delete topics with all their records."""
         report_each("delete topic", "deleted", self._admin.delete_topics(list(names)))
 
-    def _partitions(self, names: Iterable[str]) -> dict[str, list[PartitionState]]:
-        """The partitions of topics, by name. Raises CommandError for one that does not exist."""
-        known = cluster(self._admin).topics
-        for name in names:
-            if name not in known:
-                raise CommandError(f"there is no topic {name}; `odradek topics list` shows them")
+    def _partitions(
+        self, known: Mapping[str, TopicMetadata], names: Iterable[str]
+    ) -> dict[str, list[PartitionState]]:
+        """The partitions of topics, by name."""
         keys = [(name, index) for name in names for index in known[name].partitions]
         starts = known_offsets(self._admin, keys, OffsetSpec.earliest())
         ends = known_offsets(self._admin, keys, OffsetSpec.latest())

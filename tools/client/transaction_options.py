@@ -5,13 +5,14 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_name, parse_text
 
 app = typer.Typer(help="Show transactions, and end those that hang.", no_args_is_help=True)
 
-Ids = Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID...")]
+Ids = Annotated[list[str], typer.Argument(metavar="TRANSACTIONAL_ID...", parser=parse_name)]
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="\\[default: all topics]")
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", parser=parse_name, help="\\[default: all topics]"),
 ]
 
 
@@ -20,7 +21,12 @@ def list_(
     *,
     states: Annotated[
         list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Ongoing, PrepareCommit, CompleteAbort, ..."),
+        typer.Option(
+            "--state",
+            metavar="STATE",
+            parser=parse_text,
+            help="Ongoing, PrepareCommit, CompleteAbort, ...",
+        ),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,
@@ -73,7 +79,7 @@ def open_(
 @app.command()
 def abort(
     *,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", parser=parse_name)],
     partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0)],
     start_offset: Annotated[
         int | None,
@@ -93,7 +99,7 @@ def abort(
 @app.command()
 def terminate(
     *,
-    transactional_id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL_ID")],
+    transactional_id: Annotated[str, typer.Argument(metavar="TRANSACTIONAL_ID", parser=parse_name)],
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,
 ) -> None:

@@ -40,7 +40,8 @@ from odradek.tools.tables import counted, print_json, show_rows, show_table
 
 from .answers import check_answer
 from .cluster_commands import ClusterCommands
-from .failure import CommandError
+from .failure import CommandError, first_of
+from .request_parts import request_parts
 from .wire import TIMEOUT_S, check_topic
 
 NO_TRANSACTION = -1
@@ -119,8 +120,7 @@ class TransactionCommands(ClusterCommands):
         else:
             _show(found, "hanging" if only_hanging else "open")
         if failures:
-            more = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
-            raise CommandError(f"{failures[0]}{more}")
+            raise first_of(failures)
 
     def abort(self, topic: str, partition: int, start_offset: int | None) -> None:
         """Abort a hanging transaction: write its marker to a partition.
@@ -263,10 +263,11 @@ class TransactionCommands(ClusterCommands):
         self, producer_ids: AbstractSet[int]
     ) -> dict[tuple[str, int, int], DescribeTransactionsTransaction]:
         """The transactions that coordinators will end, by topic, partition and producer id."""
-        if not producer_ids:
-            return {}
-        listed = self._list([], sorted(producer_ids))
-        described = [self._find(each.transactional_id) for each in listed]
+        described = [
+            self._find(each.transactional_id)
+            for part in request_parts(sorted(producer_ids))
+            for each in self._list([], part)
+        ]
         return {
             (topic.topic, partition, state.producer_id): state
             for state in described

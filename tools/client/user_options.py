@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .failure import reported
-from .options import AsJson, Bootstrap, ConfigFile
+from .options import AsJson, Bootstrap, ConfigFile, parse_text
 
 app = typer.Typer(
     help="List, add and delete users who log in by password (SCRAM).", no_args_is_help=True
@@ -21,7 +21,7 @@ class Mechanism(StrEnum):
     SHA_512 = "SCRAM-SHA-512"
 
 
-User = Annotated[str, typer.Argument(metavar="USER")]
+User = Annotated[str, typer.Argument(metavar="USER", parser=parse_text)]
 Mechanisms = Annotated[
     list[Mechanism] | None, typer.Option("--mechanism", help="\\[default: both mechanisms]")
 ]
@@ -31,7 +31,8 @@ Mechanisms = Annotated[
 def list_(
     *,
     users: Annotated[
-        list[str] | None, typer.Argument(metavar="USER", help="\\[default: all users]")
+        list[str] | None,
+        typer.Argument(metavar="USER", parser=parse_text, help="\\[default: all users]"),
     ] = None,
     as_json: AsJson = False,
     bootstrap: Bootstrap = None,

@@ -48,25 +48,29 @@ def check_can_log_in(user: str) -> None:
 
 def read_password(user: str, file: Path | None) -> str:
     """The password from a file, standard input, or a question. Raises CommandError."""
-    if file is None and sys.stdin.isatty():
-        password: str = typer.prompt(
-            f"Password of {user}", hide_input=True, confirmation_prompt=True, err=True
-        )
-        return password
     try:
-        text = sys.stdin.readline() if file in (None, STDIN) else _first_line(file)
-    except (OSError, UnicodeDecodeError) as error:
+        password = _password(user, file)
+        password.encode()  # with the locale C, standard input may be no UTF-8
+    except OSError as error:
         raise CommandError(f"the password cannot be read: {error}") from None
-    password = text.removesuffix("\n")
+    except UnicodeError:  # its message has a part of the password
+        raise CommandError("the password cannot be read: it is not UTF-8") from None
     if not password:
         where = "standard input" if file in (None, STDIN) else file
         raise CommandError(f"the password is empty: write it in the first line of {where}")
     return password
 
 
-def _first_line(file: Path) -> str:
+def _password(user: str, file: Path | None) -> str:
+    if file is None and sys.stdin.isatty():
+        answer: str = typer.prompt(
+            f"Password of {user}", hide_input=True, confirmation_prompt=True, err=True
+        )
+        return answer
+    if file in (None, STDIN):
+        return sys.stdin.readline().removesuffix("\n")
     with file.open(encoding="utf-8") as opened:
-        return opened.readline()
+        return opened.readline().removesuffix("\n")
 
 
 def new_credential(

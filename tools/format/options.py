@@ -72,7 +72,10 @@ def format_directories(
     """
     from .command import run
 
-    lines = [line.strip() for line in add_scram_file or ()]
+    try:
+        lines = [line.strip() for line in add_scram_file or ()]
+    except UnicodeDecodeError:  # its message has a byte of a secret
+        raise typer.BadParameter("it is not UTF-8", param_hint="--add-scram-file") from None
     raise typer.Exit(
         run(
             file,

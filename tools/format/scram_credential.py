@@ -36,6 +36,10 @@ class CredentialError(ValueError):
 
 def parse_credential(text: str) -> UserScramCredentialRecord:
     """The record of a credential. Raises CredentialError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CredentialError("a credential must be UTF-8") from None
     match = _FORM.fullmatch(text.strip())
     if match is None or match[1] not in SCRAM_MECHANISMS:
         names = " or ".join(SCRAM_MECHANISMS)

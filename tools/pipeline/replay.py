@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from odradek.storage.time_text import utc_ms
-from odradek.tools.client.options import Bootstrap, ConfigFile
+from odradek.tools.client.options import Bootstrap, ConfigFile, parse_name, parse_text
 
 from .options import (
     Conf,
@@ -46,7 +46,10 @@ def command(  # noqa: PLR0913 - one parameter per option
     to_topic: Annotated[
         str | None,
         typer.Option(
-            "--to-topic", metavar="NAME", help="The target topic.  \\[default: the archived topic]"
+            "--to-topic",
+            metavar="NAME",
+            parser=parse_name,
+            help="The target topic.  \\[default: the archived topic]",
         ),
     ] = None,
     from_time: Annotated[
@@ -80,6 +83,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--topic-config",
             metavar="KEY=VALUE",
+            parser=parse_text,
             help="With --create: a setting of the new topics; may be given several times.",
         ),
     ] = None,
@@ -106,6 +110,7 @@ def command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--client-config",
             metavar="KEY=VALUE",
+            parser=parse_text,
             help="A librdkafka setting beside those of --config; may be given several times.",
         ),
     ] = None,

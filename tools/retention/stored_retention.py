@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from odradek.broker.common.effective_config import EffectiveConfig
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.metadata_reading import read_metadata
@@ -68,6 +69,7 @@ class StoredRetention:
         self._directories = directories
         self._node_id = file_config.node_id
         self._metadata = self._read_metadata()
+        self._topic_configs: dict[str, TopicConfig] = {}
         self._config = file_config
         if self._metadata is not None:
             node_id = self._node_id
@@ -89,7 +91,9 @@ class StoredRetention:
                 topic, partition = key
                 if is_included(topic, partition):
                     start = starts.get(key, 0)
-                    found = self._facts(path, self._config_of(topic), start)
+                    if topic not in self._topic_configs:
+                        self._topic_configs[topic] = self._config_of(topic)
+                    found = self._facts(path, self._topic_configs[topic], start)
                     if found is not None:
                         yield StoredLog(topic, partition, path, *found)
 
@@ -153,8 +157,17 @@ class StoredRetention:
         return None
 
     def _config_of(self, topic: str) -> TopicConfig:
+        """The settings of a topic. Those that another version of Kafka allowed are left out."""
+        valid = {}
         stored = {} if self._metadata is None else self._metadata.configs.of_topic(topic)
-        return self._config.stored_topic_config(stored)
+        for key, value in stored.items():
+            try:
+                self._config.stored_topic_config({key: value})
+            except ConfigError as error:
+                self.warnings.append(f"topic {topic} is shown without this setting: {error}")
+            else:
+                valid[key] = value
+        return self._config.stored_topic_config(valid)
 
     def _log_starts(self, root: Path) -> dict[TopicPartition, int]:
         try:

@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
 from odradek.pipeline.jobs.topic_choice import TopicChoice
@@ -105,12 +106,15 @@ class _Run:
         self.chosen = self._chosen(paths)
 
     def _chosen(self, paths: Sequence[Path]) -> list[LogItem]:
-        """The logs of the chosen topics. Raises JobError if a named topic does not exist."""
+        """The logs of the chosen topics. Raises JobError if a named one, or any, does not exist."""
         choice = self._settings.topics
         if choice is None:
             return self._items
         existing = sorted({item.log[0] for item in self._items})
-        topics = set(choice.select(existing, f" in {', '.join(map(str, paths))}"))
+        where = f" in {', '.join(map(str, paths))}"
+        topics = set(choice.select(existing, where))
+        if not topics:
+            raise JobError(f"no topic matches {choice.pattern!r}{where}")
         return [item for item in self._items if item.log[0] in topics]
 
     def path_of(self, item: LogItem) -> Path:

@@ -46,7 +46,9 @@ def verify(
 
         from .command import run
 
-        chosen = TopicChoice(names=topic or (), pattern=topics) if topic or topics else None
+        chosen = None
+        if topic or topics is not None:
+            chosen = TopicChoice(names=topic or (), pattern=topics, internal=True)
         return run(paths, processes, chosen, deep=deep, as_json=json, dry_run=dry_run)
 
     run_job(job)
