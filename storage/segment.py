@@ -378,8 +378,15 @@ class Segment:
         if self._index_room > 0:
             offsets = self._offset_index or self.offset_index
             times = self._time_index or self.time_index
-            offsets.append(last_offset, self.size_bytes)
-            times.maybe_append(newest.timestamp_ms, newest.offset)
+            try:
+                offsets.append(last_offset, self.size_bytes)
+                times.maybe_append(newest.timestamp_ms, newest.offset)
+            except ValueError as error:
+                # An earlier entry, or the offset of an earlier batch, is damaged. This batch is
+                # written already; the next append begins a new segment.
+                _logger.warning("%s gets no more index entries: %s", self, error)
+                self._index_room = 0
+                return
             self._index_room -= 1
             if offsets.entries % _ENTRIES_AT_ONCE == 1:
                 # By them, those who read the files beside the broker find the end of the log. And
@@ -411,7 +418,9 @@ class Segment:
         """Add the last time entry, and truncate the index files to their entries."""
         newest = self.newest
         self._index_room = 0  # if this fails half way, the next append tries to roll again
-        if newest.timestamp_ms > self.time_index.last_entry.timestamp_ms:
+        last = self.time_index.last_entry
+        # One with a later offset and an older timestamp is damaged, and the last.
+        if newest.timestamp_ms > last.timestamp_ms and newest.offset >= last.offset:
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
         self.offset_index.trim()
         self.time_index.trim()
@@ -633,12 +642,16 @@ class Segment:
         return self._newest
 
     def _newest_before_damage(self) -> TimestampOffset:
+        """The newest of the batches before the damage, or the last time entry if that is newer.
+
+        As in Kafka, that entry counts although its batch cannot be read: the next one is after it.
+        """
         newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         with suppress(CorruptBatchError):
             for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
                 if header.max_timestamp > newest.timestamp_ms:
                     newest = TimestampOffset(header.max_timestamp, header.last_offset)
-        return newest
+        return max(newest, self.time_index.last_entry)
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that ends with an entry's offset has its timestamp."""

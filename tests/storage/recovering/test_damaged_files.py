@@ -4,6 +4,7 @@ every question are the same; where the log itself is unsound, one line says so a
 
 import logging
 import shutil
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,6 +208,30 @@ def test_an_unsound_batch_in_the_synced_part_does_not_keep_the_log_from_opening(
         log.read(3, 1 << 20, at_least_one_batch=True)
     assert refusal.value.code is ErrorCode.CORRUPT_MESSAGE
     assert log.read(6, 1 << 20, at_least_one_batch=True).size_bytes > 0
+
+
+@pytest.mark.parametrize("has_damaged_entries", [False, True])
+def test_a_log_is_appended_to_although_its_newest_batch_is_damaged(
+    tmp_path: Path, has_damaged_entries: bool
+) -> None:
+    box = LogBox(tmp_path, index_interval_bytes=0, message_timestamp_after_max_ms=1 << 62)
+    log = box.open()
+    for later_ms in (0, 10, 20, 3_600_000, 0, 0):
+        put(log, b"v", timestamps=[NOW_MS + later_ms])
+    log.close(NOW_MS)
+    damage_batch(box, 0, 3 * len(batch_of(b"v")) + 16)  # the magic of the newest
+    if has_damaged_entries:
+        for suffix, entry in (
+            (".index", struct.pack(">ii", 1000, 5 * len(batch_of(b"v")))),
+            (".timeindex", struct.pack(">qi", NOW_MS + 15, 1000)),
+        ):
+            path = box.path(0, suffix)
+            path.write_bytes(path.read_bytes()[: -len(entry)] + entry)
+    log = box.open()
+    assert [put(log, b"w", timestamps=[NOW_MS + 30]) for _ in range(3)] == [6, 7, 8]
+    assert values_from(log, 6) == [b"w"] * 3
+    sizes = [box.path(each.base_offset, ".log").stat().st_size for each in log.segments]
+    assert sum(sizes) == log.size_bytes == 9 * len(batch_of(b"v"))
 
 
 def test_a_control_batch_without_a_marker_ends_the_log_when_it_is_recovered(tmp_path: Path) -> None:
