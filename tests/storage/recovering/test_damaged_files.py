@@ -2,14 +2,16 @@
 every question are the same; where the log itself is unsound, one line says so and all else goes on.
 """
 
+import errno
 import logging
 import shutil
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -45,7 +47,7 @@ def transactions(log: PartitionLog) -> list[list[AbortedTransaction]]:
 # --- transaction indexes
 
 
-@pytest.mark.parametrize("damage", [cut_one_byte, fill_with_zeros, fill_with_noise])
+@pytest.mark.parametrize("damage", [empty, cut_one_byte, fill_with_zeros, fill_with_noise])
 def test_a_garbled_transaction_index_is_made_anew_after_a_clean_stop(
     tmp_path: Path, damage: Damage
 ) -> None:
@@ -69,6 +71,19 @@ def test_transaction_indexes_are_made_anew_after_an_unclean_stop(
         path = box.directory / name
         damage(path, path.read_bytes())
     assert transactions(box.open(clean=False)) == wanted
+
+
+def test_a_transaction_index_that_cannot_be_replaced_keeps_its_entries(tmp_path: Path) -> None:
+    class FullDisk(Files):
+        def append(self, file: OpenFile, buffers: Sequence[Buffer]) -> int:
+            raise OSError(errno.ENOSPC, "no space left on device", str(file.path))
+
+    path = tmp_path / "00000000000000000000.txnindex"
+    entries = [AbortedTransaction(1, 0, 1, 0), AbortedTransaction(2, 2, 3, 2)]
+    rewrite_aborted(Files(), path, entries)
+    with pytest.raises(OSError, match="no space"):
+        rewrite_aborted(FullDisk(), path, entries[:1])
+    assert read_aborted(Files(), path) == entries
 
 
 def test_the_snapshots_that_a_rebuilt_transaction_index_has_deleted_are_known_to_be(
