@@ -18,8 +18,9 @@ The broker uses only this class; its parts are in directories/.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -246,6 +247,28 @@ class LogManager:
         self.adopt(log, home)
         log.assign_topic_id(topic_id)
         return log
+
+    @contextmanager
+    def restoring_marks(self, now_ms: int) -> Iterator[None]:
+        """Put the marks of clean stops back if an error is raised before `load_logs` opens a log.
+
+        The next start must find what this one has found: after an unclean stop it would recover all
+        logs, and take a partition in two directories for a move that a crash has interrupted.
+        """
+        try:
+            yield
+        except Exception:
+            if not self.logs():
+                self._restore_marks(now_ms)
+            raise
+
+    def _restore_marks(self, now_ms: int) -> None:
+        for directory in list(self.directories):
+            try:
+                if self._close_logs(directory, now_ms):  # only the metadata log may be open
+                    directory.restore_mark()
+            except OSError as error:
+                _logger.error("%s has no mark of a clean stop any more: %s", directory.path, error)
 
     def load_logs(
         self,
