@@ -419,14 +419,14 @@ class LogManager:
         if not isinstance(loaded, PartitionLog):
             self.give_up(found, loaded)
             return None
-        # The setting may have changed while it was loaded.
-        loaded.producers.expiration_ms = self._config.producer_id_expiration_ms
         self.adopt(loaded, found.directory)
         loaded.sync_recovered()
         return loaded
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Register an open log, which is in that directory, as the log of its partition."""
+        # The setting may have changed while it was loaded.
+        log.producers.expiration_ms = self._config.producer_id_expiration_ms
         log.on_disk_error = self._on_disk_error
         log.on_roll.add(self._rolled)  # the same method each time: a moved log is adopted again
         if log.topic != CLUSTER_METADATA_TOPIC:  # it is synced before each response anyway

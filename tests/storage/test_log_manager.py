@@ -16,6 +16,7 @@ from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
 from odradek.storage import log_manager
 from odradek.storage.data_directory import DirectoryError
 from odradek.storage.deletions import remove_paths
+from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
@@ -217,6 +218,19 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
     manager = node.start()
     assert len(manager.logs()) == 7
+    manager.close(now_ms=NOW_MS)
+
+
+def test_a_log_that_is_being_created_gets_settings_that_change_meanwhile(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    creation = manager.begin_creation(
+        [NewLog("orders", 0, TOPIC_ID, node.topic_config)], now_ms=NOW_MS
+    )
+    creation.run()
+    manager.update_config(node.config.with_dynamic({"producer.id.expiration.ms": "1000"}))
+    creation.finish()
+    assert manager.get("orders", 0).producers.expiration_ms == 1000
     manager.close(now_ms=NOW_MS)
 
 
