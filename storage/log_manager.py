@@ -70,6 +70,8 @@ _logger = logging.getLogger(__name__)
 # DirectoryId.reserved.
 RESERVED_PREFIX = bytes(15)
 
+METADATA_LOG = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
 # If more inactive segments than this have open files, all of these files are closed. A segment may
 # have three.
 MAX_INACTIVE_SEGMENTS_OPEN = 1_000
@@ -191,7 +193,9 @@ class LogManager:
         return [each for each in self.directories if each.path in wanted or self._has_logs(each)]
 
     def _has_logs(self, directory: DataDirectory) -> bool:
-        return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
+        has_metadata_log = self._table.locations.get(METADATA_LOG) is directory
+        has_open = self._table.count_in[directory] > has_metadata_log
+        return has_open or bool(self._table.not_open_in(directory))
 
     @property
     def offline_text(self) -> str:
@@ -542,14 +546,16 @@ class LogManager:
         Partitions that have a log are skipped. `get` raises the error of one that is not created.
         """
         placed = []
+        placed_in: Counter[DataDirectory] = Counter()
         for new in wanted:
             if new.key in self._table:
                 continue
             try:
-                home = self._choose_directory(new.key, new.directory_id, is_new=are_new)
+                home = self._choose_directory(new.key, new.directory_id, placed_in, is_new=are_new)
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
                 continue
+            placed_in[home] += 1
             placed.append((new, home))
         return LogCreation(
             self.files, self._opening, self._checkpoints, placed, now_ms, self._finish_creation
@@ -578,9 +584,17 @@ class LogManager:
         return bool(self.offline) or is_named
 
     def _choose_directory(
-        self, key: TopicPartition, directory_id: bytes | None, *, is_new: bool
+        self,
+        key: TopicPartition,
+        directory_id: bytes | None,
+        placed_in: Mapping[DataDirectory, int],
+        *,
+        is_new: bool,
     ) -> DataDirectory:
-        """The log directory to create a log in. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """The log directory to create a log in. Raises ApiError KAFKA_STORAGE_ERROR.
+
+        `placed_in`: how many logs are to be created in each one, and are not in the table yet.
+        """
         data_directories = self.data_directories
         wanted = next(
             (each for each in data_directories if each.directory_id == directory_id), None
@@ -595,7 +609,7 @@ class LogManager:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         if not data_directories:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-        return min(data_directories, key=self._table.count_in)
+        return min(data_directories, key=lambda each: self._table.count_in[each] + placed_in[each])
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Rename their directories to `-delete`; they are removed after file.delete.delay.ms.

@@ -221,6 +221,22 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
+def test_logs_that_are_created_together_are_spread_over_the_directories(tmp_path: Path) -> None:
+    node = Node(tmp_path, "a", "b", "c")
+    manager = node.start()
+    first = node.create(manager, "orders")
+    creation = manager.begin_creation(
+        [NewLog("orders", partition, TOPIC_ID, node.topic_config) for partition in range(6)],
+        now_ms=NOW_MS,
+    )
+    creation.run()
+    creation.finish()
+    manager.delete([first.key])
+    node.create(manager, "orders")
+    assert [len(list(path.glob("orders-?"))) for path in node.paths] == [2, 2, 2]
+    manager.close(now_ms=NOW_MS)
+
+
 def test_a_log_that_is_being_created_gets_settings_that_change_meanwhile(tmp_path: Path) -> None:
     node = Node(tmp_path)
     manager = node.start()
