@@ -641,6 +641,17 @@ class Segment:
                 self._newest = self._newest or self._newest_before_damage()
         return self._newest
 
+    def look_up_newest(self) -> TimestampOffset:
+        """As `newest`, but files that must be opened for it are closed again.
+
+        For lookups over the segments of a log, of which there may be thousands.
+        """
+        if self._newest is None:
+            self._newest = self.newest
+            if not self._is_appendable:
+                self.release_files()
+        return self._newest
+
     def _newest_before_damage(self) -> TimestampOffset:
         """The newest of the batches before the damage, or the last time entry if that is newer.
 
@@ -676,8 +687,11 @@ class Segment:
         return last_ms
 
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp of a record; without timestamps, the file's modification time."""
-        newest_ms = self.newest.timestamp_ms
+        """The largest timestamp of a record; without timestamps, the file's modification time.
+
+        Opens files as `look_up_newest`.
+        """
+        newest_ms = self.look_up_newest().timestamp_ms
         return newest_ms if newest_ms >= 0 else self.files.modified_ms(self.path(FileKind.LOG))
 
     def headers_from_time(
