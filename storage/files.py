@@ -187,6 +187,9 @@ class Files:
     # Files that stay open get descriptors below this number. The system gives the lowest that is
     # free, so a broker leaves the others to connections, pipes, and files that are closed at once.
     descriptor_limit = sys.maxsize
+    # How many files of segments have been opened to be read, or have stayed open after a roll,
+    # since LogManager last closed the files of inactive segments.
+    opened_by_segments = 0
 
     # --- open files
 

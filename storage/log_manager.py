@@ -72,14 +72,12 @@ RESERVED_PREFIX = bytes(15)
 
 METADATA_LOG = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 
-# If more inactive segments than this have open files, all of these files are closed. A segment may
-# have three.
-MAX_INACTIVE_SEGMENTS_OPEN = 1_000
+# If more files of inactive segments than this may be open, all of them are closed.
+MAX_INACTIVE_FILES_OPEN = 2_000
+LOGS_PER_RELEASE = 500  # whose files are closed in one turn
 # At the stop, so many threads close logs. Each log needs some fsyncs, which wait for the disk. A
 # file system writes those of several threads together.
 CLOSING_THREADS = 8
-# Open files are also counted after so many rolls: by timestamps, a client can force many at once.
-ROLLS_PER_RELEASE = 100
 
 
 class LogManager:
@@ -111,7 +109,7 @@ class LogManager:
         self.on_offline: Callable[[DataDirectory], object] = _ignore
         self.on_full: Callable[[DataDirectory], object] = _ignore
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
-        self._rolls = 0  # since release_inactive_segments was last called
+        self._to_release: list[PartitionLog] = []  # see release_inactive_segments
         self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
         self._report = report
@@ -674,20 +672,23 @@ class LogManager:
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
 
-    def release_inactive_segments(self) -> None:
-        """Close the files of all inactive segments if too many of them have open files.
+    def release_inactive_segments(self) -> bool:
+        """Close the files of all inactive segments if too many of them may be open.
 
-        The next read of a segment opens its files again. Called at intervals, and after
-        ROLLS_PER_RELEASE rolls.
+        Returns whether logs are left for the next call. The next read of a segment opens its files
+        again. Called at intervals, and after each roll: by timestamps, a client can force many at
+        once.
         """
-        self._rolls = 0
-        # Most logs have one segment, which is active. With 10,000 logs, only this is done for each.
-        logs = [log for log in self._table.open.values() if len(log.segments) > 1]
-        inactive = (segment for log in logs for segment in list(log.segments)[:-1])
-        opened = [segment for segment in inactive if segment.has_open_file]
-        if len(opened) > MAX_INACTIVE_SEGMENTS_OPEN:
-            for segment in opened:
+        if not self._to_release:
+            if self.files.opened_by_segments <= MAX_INACTIVE_FILES_OPEN:
+                return False
+            self.files.opened_by_segments = 0
+            self._to_release = list(self._table.open.values())
+        for log in self._to_release[-LOGS_PER_RELEASE:]:
+            for segment in log.segments.inactive:
                 segment.release_files()
+        del self._to_release[-LOGS_PER_RELEASE:]
+        return bool(self._to_release)
 
     def write_recovery_points(self) -> None:
         """Write recovery-point-offset-checkpoint (log.flush.offset.checkpoint.interval.ms)."""
@@ -716,9 +717,8 @@ class LogManager:
             self.on_directory_error(directory, error)
 
     def _rolled(self, log: PartitionLog) -> None:
-        self._rolls += 1
-        if self._rolls >= ROLLS_PER_RELEASE:
-            self.release_inactive_segments()
+        self.files.opened_by_segments += 1  # the .log file of the segment before
+        self.release_inactive_segments()
         self.on_roll(log)
 
     # --- disk errors
