@@ -106,11 +106,12 @@ class Broker(BrokerNode):
             inspect=preflight.check,
         )
         super().__init__(config, loop, clock, log_manager, ports)
-        kraft_log = open_metadata(config, log_manager, files, now_ms(), preflight.reading)
-        with metadata_on_disk(config.metadata_directory.absolute()):
-            self._create_controller(kraft_log)
-        # Other processes know no files but the system's own. Some tests have others.
-        self._load(kraft_log.metadata, logins, large_may_wait=type(files) is Files)
+        with log_manager.restoring_marks(timer_ms()):
+            kraft_log = open_metadata(config, log_manager, files, now_ms(), preflight.reading)
+            with metadata_on_disk(config.metadata_directory.absolute()):
+                self._create_controller(kraft_log)
+            # Other processes know no files but the system's own. Some tests have others.
+            self._load(kraft_log.metadata, logins, large_may_wait=type(files) is Files)
         registered = log_manager.data_directories
         self._register(registered)
         self._complete(self._assign_directory, self._directory_assigned)

@@ -125,6 +125,10 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
                 await asyncio.sleep(0)
             await asyncio.sleep(0)
 
+    async def release_files() -> None:
+        for _ in iter(manager.release_inactive_segments, False):
+            await asyncio.sleep(0)
+
     tasks: list[_Task] = [
         ("retention", config.log_retention_check_interval_ms, initial_ms, cleaner.apply_retention),
         ("flushing", config.log_flush_scheduler_interval_ms, initial_ms,
@@ -143,7 +147,7 @@ def _tasks_of_logs(broker: Broker) -> list[_Task]:
          lambda: broker.security.logins.refresh_keys(disk)),
         ("collecting garbage", COLLECT_GARBAGE_EVERY_MS, 0,
          broker.turns.collections.collect_if_due),
-        ("releasing files", RELEASE_FILES_EVERY_MS, 0, manager.release_inactive_segments),
+        ("releasing files", RELEASE_FILES_EVERY_MS, 0, release_files),
     ]  # fmt: skip
     if broker.security.tls is not None:
         tasks += [

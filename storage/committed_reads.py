@@ -19,6 +19,8 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import NamedTuple
 
+from .files import WouldWaitError
+from .reading_ahead import reading_ahead
 from .segment import Segment
 from .segment_list import SegmentList
 from .slices import RecordsSlice
@@ -106,7 +108,11 @@ def aborted_between(
     """
     found: list[AbortedTransaction] = []
     for index in range(first_index, len(segments)):
-        entries = segments[index].aborted()
+        try:
+            entries = segments[index].aborted()
+        except WouldWaitError as error:
+            done = index - first_index
+            raise reading_ahead(error, list(segments), index, done, Segment.aborted) from None
         first = bisect_left(entries, start_offset, key=_LAST_OFFSET)
         for position in range(first, len(entries)):
             transaction = entries[position]

@@ -4,7 +4,8 @@
 empty directory gets one; an existing one is never overwritten, except that a missing directory id
 is added, as Kafka does. All directories of a node share cluster id and node id; each has its own
 directory id. `.kafka_cleanshutdown` says that every log in the directory was closed and synced. It
-is read once at start and removed, so that a crash during the start counts as an unclean stop.
+is read once at start and removed, so that a crash during the start counts as an unclean stop. A
+start that is refused before it has opened a log puts it back.
 
 Kafka: LogManager.lockLogDirs, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 """
@@ -75,6 +76,11 @@ class DataDirectory:
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the mark of a clean shutdown: every log in the directory is closed and synced."""
         write_clean_shutdown(self._files, self.path, broker_epoch)
+
+    def restore_mark(self) -> None:
+        """Write the mark that was found at the start again, if there was one. Raises OSError."""
+        if self.had_clean_shutdown:
+            self.mark_clean(-1 if self.broker_epoch is None else self.broker_epoch)
 
     def unlock(self) -> None:
         """Release the lock. May be called twice."""

@@ -23,7 +23,7 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import FileIO
@@ -113,11 +113,22 @@ class WouldWaitError(Exception):
         self.walks = walks
 
 
+def combine(errors: Iterable[WouldWaitError]) -> WouldWaitError:
+    """Combine what several lookups lack."""
+    calls: dict[Hashable, Callable[[], object]] = {}
+    walks: dict[Hashable, Walk] = {}
+    for error in errors:
+        calls |= error.calls
+        walks |= error.walks
+    return WouldWaitError(calls, walks)
+
+
 class NonBlockingReads:
     """A context in which reads raise WouldWaitError instead of waiting for the disk.
 
     It applies to the thread that created it. `made` are the keys of calls that a disk thread has
-    already made for it. They are allowed, because what they read was in memory a moment ago.
+    already made for it. They are allowed, because what they read was in memory a moment ago. They
+    name files by path, because a reference would keep a file open.
     `results` are what walks have returned or raised, by their keys.
     """
 
@@ -138,7 +149,9 @@ class NonBlockingReads:
 
     def may_wait(self, key: Hashable) -> bool:
         """Whether the call with that key may be made now, on this thread."""
-        return self.may_block or key in self.made or get_ident() != self._thread
+        if self.may_block or get_ident() != self._thread:
+            return True
+        return bool(self.made) and key in self.made  # to hash the path of a key takes time
 
 
 class FileLock:
@@ -174,6 +187,9 @@ class Files:
     # Files that stay open get descriptors below this number. The system gives the lowest that is
     # free, so a broker leaves the others to connections, pipes, and files that are closed at once.
     descriptor_limit = sys.maxsize
+    # How many files of segments have been opened to be read, or have stayed open after a roll,
+    # since LogManager last closed the files of inactive segments.
+    opened_by_segments = 0
 
     # --- open files
 
@@ -205,11 +221,11 @@ class Files:
     def pread(self, file: OpenFile, size: int, position: int) -> bytes:
         """Read `size` bytes from `position`; fewer only at the end of the file."""
         reads = self.nonblocking  # read once: another thread may reset it
-        if reads is not None and not reads.may_wait((file, size, position)):
+        if reads is not None and not reads.may_wait((file.path, size, position)):
             data = self.pread_cached(file, size, position)
             if data is None:
                 call = partial(self.pread, file, size, position)
-                raise WouldWaitError({(file, size, position): call})
+                raise WouldWaitError({(file.path, size, position): call})
             return data
         data = pread(file.fd, size, position)
         if len(data) == size or not data:

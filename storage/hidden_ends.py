@@ -5,30 +5,34 @@ the transaction may then end in another way. So until the marker is visible, the
 unstable like an open one. Kafka: ProducerStateManager.unreplicatedTxns.
 """
 
+from collections import deque
+
 
 class HiddenEnds:
-    """The first offsets of such transactions, by the offset of the marker."""
+    """The first offsets of such transactions and the offsets of their markers, which ascend."""
 
-    __slots__ = ("_first_offsets",)
+    __slots__ = ("_ends",)
 
     def __init__(self) -> None:
-        self._first_offsets: dict[int, int] = {}
+        self._ends: deque[tuple[int, int]] = deque()
 
     def add(self, marker_offset: int, first_offset: int) -> None:
         """Add a transaction whose marker was appended and is not visible."""
-        self._first_offsets[marker_offset] = first_offset
+        self._ends.append((marker_offset, first_offset))
+
+    def drop_visible(self, high_watermark: int) -> None:
+        """Forget the markers before `high_watermark`."""
+        while self._ends and self._ends[0][0] < high_watermark:
+            self._ends.popleft()
 
     def first_offset(self, high_watermark: int) -> int | None:
-        """The first offset of the oldest one, or None."""
-        if not self._first_offsets:
+        """The first offset of the oldest transaction, or None."""
+        if not self._ends:
             return None
-        for marker_offset in list(self._first_offsets):
-            if marker_offset < high_watermark:
-                del self._first_offsets[marker_offset]
-        return min(self._first_offsets.values(), default=None)
+        self.drop_visible(high_watermark)
+        return min((first_offset for _, first_offset in self._ends), default=None)
 
     def truncate_to(self, offset: int) -> None:
         """Forget the markers at `offset` and after it."""
-        for marker_offset in list(self._first_offsets):
-            if marker_offset >= offset:
-                del self._first_offsets[marker_offset]
+        while self._ends and self._ends[-1][0] >= offset:
+            self._ends.pop()

@@ -592,6 +592,7 @@ class PartitionLog:
             self.recovery_point = max(self.recovery_point, plan.up_to_offset)
             if self.recovery_point > self.high_watermark and not self._held_back_records:
                 self._advance_high_watermark(self.recovery_point)
+            self._hidden_ends.drop_visible(self.high_watermark)
 
     def flush(self, now_ms: int) -> None:
         """Sync everything on this thread. `now_ms` as in `mark_flushed`.

@@ -18,8 +18,9 @@ The broker uses only this class; its parts are in directories/.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -69,14 +70,14 @@ _logger = logging.getLogger(__name__)
 # DirectoryId.reserved.
 RESERVED_PREFIX = bytes(15)
 
-# If more inactive segments than this have open files, all of these files are closed. A segment may
-# have three.
-MAX_INACTIVE_SEGMENTS_OPEN = 1_000
+METADATA_LOG = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+
+# If more files of inactive segments than this may be open, all of them are closed.
+MAX_INACTIVE_FILES_OPEN = 2_000
+LOGS_PER_RELEASE = 500  # whose files are closed in one turn
 # At the stop, so many threads close logs. Each log needs some fsyncs, which wait for the disk. A
 # file system writes those of several threads together.
 CLOSING_THREADS = 8
-# Open files are also counted after so many rolls: by timestamps, a client can force many at once.
-ROLLS_PER_RELEASE = 100
 
 
 class LogManager:
@@ -110,7 +111,7 @@ class LogManager:
         self.on_abandoned: Callable[[FoundLog], None] = _ignore
         # Called by the thread that removes a log with its path: returns when no other opens it.
         self.wait_for_opening: Callable[[Path], None] = _ignore
-        self._rolls = 0  # since release_inactive_segments was last called
+        self._to_release: list[PartitionLog] = []  # see release_inactive_segments
         self._going_offline = Lock()  # threads that close logs may find the same disk error
         self._config = config
         self._report = report
@@ -193,7 +194,9 @@ class LogManager:
         return [each for each in self.directories if each.path in wanted or self._has_logs(each)]
 
     def _has_logs(self, directory: DataDirectory) -> bool:
-        return bool(self._table.partitions_in(directory) or self._table.not_open_in(directory))
+        has_metadata_log = self._table.locations.get(METADATA_LOG) is directory
+        has_open = self._table.count_in[directory] > has_metadata_log
+        return has_open or bool(self._table.not_open_in(directory))
 
     @property
     def offline_text(self) -> str:
@@ -249,6 +252,28 @@ class LogManager:
         self.adopt(log, home)
         log.assign_topic_id(topic_id)
         return log
+
+    @contextmanager
+    def restoring_marks(self, now_ms: int) -> Iterator[None]:
+        """Put the marks of clean stops back if an error is raised before `load_logs` opens a log.
+
+        The next start must find what this one has found: after an unclean stop it would recover all
+        logs, and take a partition in two directories for a move that a crash has interrupted.
+        """
+        try:
+            yield
+        except Exception:
+            if not self.logs():
+                self._restore_marks(now_ms)
+            raise
+
+    def _restore_marks(self, now_ms: int) -> None:
+        for directory in list(self.directories):
+            try:
+                if self._close_logs(directory, now_ms):  # only the metadata log may be open
+                    directory.restore_mark()
+            except OSError as error:
+                _logger.error("%s has no mark of a clean stop any more: %s", directory.path, error)
 
     def load_logs(
         self,
@@ -399,14 +424,14 @@ class LogManager:
         if not isinstance(loaded, PartitionLog):
             self.give_up(found, loaded)
             return None
-        # The setting may have changed while it was loaded.
-        loaded.producers.expiration_ms = self._config.producer_id_expiration_ms
         self.adopt(loaded, found.directory)
         loaded.sync_recovered()
         return loaded
 
     def adopt(self, log: PartitionLog, directory: DataDirectory) -> None:
         """Register an open log, which is in that directory, as the log of its partition."""
+        # The setting may have changed while it was loaded.
+        log.producers.expiration_ms = self._config.producer_id_expiration_ms
         log.on_disk_error = self._on_disk_error
         log.on_roll.add(self._rolled)  # the same method each time: a moved log is adopted again
         if log.topic != CLUSTER_METADATA_TOPIC:  # it is synced before each response anyway
@@ -522,14 +547,16 @@ class LogManager:
         Partitions that have a log are skipped. `get` raises the error of one that is not created.
         """
         placed = []
+        placed_in: Counter[DataDirectory] = Counter()
         for new in wanted:
             if new.key in self._table:
                 continue
             try:
-                home = self._choose_directory(new.key, new.directory_id, is_new=are_new)
+                home = self._choose_directory(new.key, new.directory_id, placed_in, is_new=are_new)
             except ApiError as error:
                 self._table.unreadable[new.key] = error.message
                 continue
+            placed_in[home] += 1
             placed.append((new, home))
         return LogCreation(
             self.files, self._opening, self._checkpoints, placed, now_ms, self._finish_creation
@@ -558,9 +585,17 @@ class LogManager:
         return bool(self.offline) or is_named
 
     def _choose_directory(
-        self, key: TopicPartition, directory_id: bytes | None, *, is_new: bool
+        self,
+        key: TopicPartition,
+        directory_id: bytes | None,
+        placed_in: Mapping[DataDirectory, int],
+        *,
+        is_new: bool,
     ) -> DataDirectory:
-        """The log directory to create a log in. Raises ApiError KAFKA_STORAGE_ERROR."""
+        """The log directory to create a log in. Raises ApiError KAFKA_STORAGE_ERROR.
+
+        `placed_in`: how many logs are to be created in each one, and are not in the table yet.
+        """
         data_directories = self.data_directories
         wanted = next(
             (each for each in data_directories if each.directory_id == directory_id), None
@@ -575,7 +610,7 @@ class LogManager:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
         if not data_directories:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "no log directory is online")
-        return min(data_directories, key=self._table.count_in)
+        return min(data_directories, key=lambda each: self._table.count_in[each] + placed_in[each])
 
     def delete(self, partitions: Iterable[TopicPartition]) -> None:
         """Rename their directories to `-delete`; they are removed after file.delete.delay.ms.
@@ -640,20 +675,23 @@ class LogManager:
             if log.is_online and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
 
-    def release_inactive_segments(self) -> None:
-        """Close the files of all inactive segments if too many of them have open files.
+    def release_inactive_segments(self) -> bool:
+        """Close the files of all inactive segments if too many of them may be open.
 
-        The next read of a segment opens its files again. Called at intervals, and after
-        ROLLS_PER_RELEASE rolls.
+        Returns whether logs are left for the next call. The next read of a segment opens its files
+        again. Called at intervals, and after each roll: by timestamps, a client can force many at
+        once.
         """
-        self._rolls = 0
-        # Most logs have one segment, which is active. With 10,000 logs, only this is done for each.
-        logs = [log for log in self._table.open.values() if len(log.segments) > 1]
-        inactive = (segment for log in logs for segment in list(log.segments)[:-1])
-        opened = [segment for segment in inactive if segment.has_open_file]
-        if len(opened) > MAX_INACTIVE_SEGMENTS_OPEN:
-            for segment in opened:
+        if not self._to_release:
+            if self.files.opened_by_segments <= MAX_INACTIVE_FILES_OPEN:
+                return False
+            self.files.opened_by_segments = 0
+            self._to_release = list(self._table.open.values())
+        for log in self._to_release[-LOGS_PER_RELEASE:]:
+            for segment in log.segments.inactive:
                 segment.release_files()
+        del self._to_release[-LOGS_PER_RELEASE:]
+        return bool(self._to_release)
 
     def write_recovery_points(self) -> None:
         """Write recovery-point-offset-checkpoint (log.flush.offset.checkpoint.interval.ms)."""
@@ -682,9 +720,8 @@ class LogManager:
             self.on_directory_error(directory, error)
 
     def _rolled(self, log: PartitionLog) -> None:
-        self._rolls += 1
-        if self._rolls >= ROLLS_PER_RELEASE:
-            self.release_inactive_segments()
+        self.files.opened_by_segments += 1  # the .log file of the segment before
+        self.release_inactive_segments()
         self.on_roll(log)
 
     # --- disk errors

@@ -13,6 +13,7 @@ from odradek.protocol.batch_header import NO_TIMESTAMP, BatchHeader, TooManyReco
 from odradek.protocol.message_set import MAGIC_V0
 
 from .files import Walk, WouldWaitError
+from .reading_ahead import read_each
 from .record_walk import AT_ONCE, LONG
 from .segment import Segment
 from .segment_list import SegmentList
@@ -40,8 +41,8 @@ def find_timestamp(
     Raises WouldWaitError inside an attempt, and ApiError with CORRUPT_MESSAGE.
     """
     search = _Search(segments, timestamp_ms, start_offset)
-    for segment in segments:
-        if segment.largest_timestamp_ms() >= timestamp_ms:
+    for segment, newest_ms in read_each(list(segments), Segment.largest_timestamp_ms):
+        if newest_ms >= timestamp_ms:
             found = search.find_in(segment, partial(segment.headers_from_time, timestamp_ms))
             if found is not None:
                 return found
@@ -55,8 +56,8 @@ def newest_record(segments: SegmentList) -> OffsetAtTime | None:
 
     Raises as `find_timestamp`.
     """
-    segment = max(segments, key=lambda segment: segment.newest.timestamp_ms)
-    newest = segment.newest
+    each_newest = read_each(list(segments), Segment.look_up_newest)
+    segment, newest = max(each_newest, key=lambda item: item[1].timestamp_ms)
     for _, header in segment.headers_from(newest.offset):
         if header.max_timestamp == newest.timestamp_ms:
             if header.magic == MAGIC_V0:
@@ -128,8 +129,8 @@ def offsets_written_before(
     Kafka 3: UnifiedLog.legacyFetchOffsetsBefore.
     """
     starts = [
-        (min(max(segment.base_offset, start_offset), end_offset), segment.modified_ms())
-        for segment in segments
+        (min(max(segment.base_offset, start_offset), end_offset), modified_ms)
+        for segment, modified_ms in read_each(list(segments), Segment.modified_ms)
     ]
     if segments.active.size_bytes:
         starts.append((end_offset, now_ms))

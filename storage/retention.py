@@ -21,6 +21,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from .log import PartitionLog
+from .reading_ahead import read_each
 from .segment import Segment
 from .time_text import utc
 
@@ -63,7 +64,7 @@ def find_old_segments(log: PartitionLog, now_ms: int) -> list[OldSegments]:
         find("before the log start offset", _before_log_start(log))
         if log.config.delete:
             find("over retention.bytes", _over_size(log, segments))
-            find("over retention.ms", _over_age(log, now_ms))
+            find("over retention.ms", _over_age(log, segments, now_ms))
     except OSError as error:
         raise log.failed("find old segments", error) from error
     return found
@@ -94,13 +95,14 @@ def _over_size(log: PartitionLog, segments: Sequence[Segment]) -> _Condition:
     return is_excess
 
 
-def _over_age(log: PartitionLog, now_ms: int) -> _Condition:
+def _over_age(log: PartitionLog, segments: Sequence[Segment], now_ms: int) -> _Condition:
     retention_ms = log.config.retention_ms
+    largest_timestamps = read_each(segments, Segment.largest_timestamp_ms)
 
     def is_old(segment: Segment, _: Segment | None) -> bool:
         if retention_ms < 0:
             return False
-        newest_ms = segment.largest_timestamp_ms()
+        _, newest_ms = next(largest_timestamps)  # the segments are asked about in their order
         if newest_ms > now_ms and not segment.is_reported_as_future:
             segment.is_reported_as_future = True
             _logger.warning(

@@ -181,6 +181,7 @@ class Segment:
             file = self.files.open(self.path(FileKind.LOG))
             file.append_position = self.size_bytes
             self._file = file
+            self.files.opened_by_segments += 1
         return file
 
     @property
@@ -189,6 +190,7 @@ class Segment:
         if index is None:
             path = self.path(FileKind.OFFSET_INDEX)
             index = OffsetIndex(self.files, path, self.base_offset, self._settings.index_bytes)
+            self.files.opened_by_segments += 1
             self._check(index)  # which sets both indexes if it rebuilds them
             self._offset_index = index = self._offset_index or index
         return index
@@ -199,6 +201,7 @@ class Segment:
         if index is None:
             path = self.path(FileKind.TIME_INDEX)
             index = TimeIndex(self.files, path, self.base_offset, self._settings.index_bytes)
+            self.files.opened_by_segments += 1
             self._check(index)  # which sets both indexes if it rebuilds them
             self._time_index = index = self._time_index or index
         return index
@@ -379,8 +382,15 @@ class Segment:
         if self._index_room > 0:
             offsets = self._offset_index or self.offset_index
             times = self._time_index or self.time_index
-            offsets.append(last_offset, self.size_bytes)
-            times.maybe_append(newest.timestamp_ms, newest.offset)
+            try:
+                offsets.append(last_offset, self.size_bytes)
+                times.maybe_append(newest.timestamp_ms, newest.offset)
+            except ValueError as error:
+                # An earlier entry, or the offset of an earlier batch, is damaged. This batch is
+                # written already; the next append begins a new segment.
+                _logger.warning("%s gets no more index entries: %s", self, error)
+                self._index_room = 0
+                return
             self._index_room -= 1
             if offsets.entries % _ENTRIES_AT_ONCE == 1:
                 # By them, those who read the files beside the broker find the end of the log. And
@@ -412,7 +422,9 @@ class Segment:
         """Add the last time entry, and truncate the index files to their entries."""
         newest = self.newest
         self._index_room = 0  # if this fails half way, the next append tries to roll again
-        if newest.timestamp_ms > self.time_index.last_entry.timestamp_ms:
+        last = self.time_index.last_entry
+        # One with a later offset and an older timestamp is damaged, and the last.
+        if newest.timestamp_ms > last.timestamp_ms and newest.offset >= last.offset:
             self.time_index.maybe_append(newest.timestamp_ms, newest.offset, closing=True)
         self.offset_index.trim()
         self.time_index.trim()
@@ -633,13 +645,28 @@ class Segment:
                 self._newest = self._newest or self._newest_before_damage()
         return self._newest
 
+    def look_up_newest(self) -> TimestampOffset:
+        """As `newest`, but files that must be opened for it are closed again.
+
+        For lookups over the segments of a log, of which there may be thousands.
+        """
+        if self._newest is None:
+            self._newest = self.newest
+            if not self._is_appendable:
+                self.release_files()
+        return self._newest
+
     def _newest_before_damage(self) -> TimestampOffset:
+        """The newest of the batches before the damage, or the last time entry if that is newer.
+
+        As in Kafka, that entry counts although its batch cannot be read: the next one is after it.
+        """
         newest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         with suppress(CorruptBatchError):
             for _, header in scan_headers(self.files, self.file, 0, self.size_bytes):
                 if header.max_timestamp > newest.timestamp_ms:
                     newest = TimestampOffset(header.max_timestamp, header.last_offset)
-        return newest
+        return max(newest, self.time_index.last_entry)
 
     def _is_valid_time_entry(self, entry: TimestampOffset) -> bool:
         """Whether the batch that ends with an entry's offset has its timestamp."""
@@ -664,8 +691,11 @@ class Segment:
         return last_ms
 
     def largest_timestamp_ms(self) -> int:
-        """The largest timestamp of a record; without timestamps, the file's modification time."""
-        newest_ms = self.newest.timestamp_ms
+        """The largest timestamp of a record; without timestamps, the file's modification time.
+
+        Opens files as `look_up_newest`.
+        """
+        newest_ms = self.look_up_newest().timestamp_ms
         return newest_ms if newest_ms >= 0 else self.files.modified_ms(self.path(FileKind.LOG))
 
     def headers_from_time(

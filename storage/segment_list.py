@@ -32,6 +32,11 @@ class SegmentList:
         return self._segments[index]
 
     @property
+    def inactive(self) -> list[Segment]:
+        """All but the active one."""
+        return self._segments[:-1]
+
+    @property
     def base_offsets(self) -> list[int]:
         return self._base_offsets.copy()
 

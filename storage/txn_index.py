@@ -78,7 +78,7 @@ def rewrite_aborted(files: Files, path: Path, transactions: Iterable[AbortedTran
     """Replace the content of the file; without entries, remove the file."""
     data = _packed(transactions)
     if data:
-        files.write(path, data)
+        files.atomic_write(path, data)
     else:
         files.remove(path)
 

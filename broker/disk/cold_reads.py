@@ -12,7 +12,7 @@ last one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -80,13 +80,3 @@ def make_calls(calls: Calls) -> None:
     for call in calls.values():
         with suppress(OSError):
             call()
-
-
-def combine(errors: Iterable[WouldWaitError]) -> WouldWaitError:
-    """Combine what several attempts lack."""
-    calls: dict[Hashable, Callable[[], object]] = {}
-    walks: dict[Hashable, Walk] = {}
-    for error in errors:
-        calls |= error.calls
-        walks |= error.walks
-    return WouldWaitError(calls, walks)

@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any, cast
 
 from odradek.broker.common.traffic import Traffic
-from odradek.broker.disk.cold_reads import combine
 from odradek.broker.fetching.down_conversion import (
     LAST_VERSION_WITH_HARD_LIMIT,
     LAST_VERSION_WITH_MESSAGE_SETS,
@@ -47,7 +46,7 @@ from odradek.protocol.messages.fetch import (
     FetchTopicResponse,
 )
 from odradek.protocol.schema import Splices, codec_for, replace
-from odradek.storage.files import WouldWaitError
+from odradek.storage.files import WouldWaitError, combine
 from odradek.storage.log import PartitionLog, RecordsSlice
 from odradek.storage.txn_index import AbortedTransaction
 

@@ -11,7 +11,6 @@ with -1 and -2 as above."""
 from collections.abc import Awaitable, Iterable
 from functools import partial
 
-from odradek.broker.disk.cold_reads import combine
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.turns.seen import Seen, repetitions
@@ -24,7 +23,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
-from odradek.storage.files import WouldWaitError
+from odradek.storage.files import WouldWaitError, combine
 from odradek.storage.log import PartitionLog
 from odradek.storage.time_search import OffsetAtTime
 

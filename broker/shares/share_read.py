@@ -25,7 +25,6 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from odradek.broker.disk.cold_reads import combine
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.share_partitions.aborted import AbortedFrom, without_aborted
@@ -42,7 +41,7 @@ from odradek.protocol.messages.share_fetch import (
     ShareFetchLeaderIdAndEpoch,
     ShareFetchPartitionData,
 )
-from odradek.storage.files import Files, WouldWaitError
+from odradek.storage.files import Files, WouldWaitError, combine
 from odradek.storage.log import RecordsSlice
 
 from .led_partition import Fetched, LedPartition, cut_to, fetched_batches

@@ -15,11 +15,13 @@ Kafka: LogCleanerManager.cleanableOffsets, calculateCleanableBytes, maxCompactio
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from odradek.storage.log import PartitionLog
 from odradek.storage.parts import in_parts
+from odradek.storage.reading_ahead import read_each
 from odradek.storage.segment import Segment
 from odradek.storage.segment_settings import SegmentSettings
 
@@ -148,18 +150,18 @@ def _closed_from(log: PartitionLog, offset: int) -> list[Segment]:
     return log.segments.between(offset, active_base) if offset < active_base else []
 
 
-def _too_young(log: PartitionLog, dirty: Iterable[Segment], now_ms: int) -> list[int]:
+def _too_young(log: PartitionLog, dirty: Sequence[Segment], now_ms: int) -> list[int]:
     """The base offset of the first segment with a record younger than min.compaction.lag.ms."""
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
-        for segment in dirty:
-            if segment.largest_timestamp_ms() > now_ms - lag_ms:
+        for segment, newest_ms in read_each(dirty, Segment.largest_timestamp_ms):
+            if newest_ms > now_ms - lag_ms:
                 return [segment.base_offset]
     return []
 
 
-def _compaction_delay_ms(log: PartitionLog, dirty: Iterable[Segment], now_ms: int) -> int:
-    began = [each.first_timestamp_ms for each in dirty]
+def _compaction_delay_ms(log: PartitionLog, dirty: Sequence[Segment], now_ms: int) -> int:
+    began = [first_ms for _, first_ms in read_each(dirty, attrgetter("first_timestamp_ms"))]
     oldest_ms = min((each for each in began if each > 0), default=None)
     due_ms = now_ms - log.config.max_compaction_lag_ms
     return 0 if oldest_ms is None else max(due_ms - oldest_ms, 0)

@@ -10,6 +10,7 @@
 The metadata log is in the table too, but requests cannot name it, and no checkpoint holds it.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from operator import attrgetter
 
@@ -37,6 +38,7 @@ class LogTable:
         self.postponed: dict[TopicPartition, DataDirectory] = {}
         self.futures: dict[TopicPartition, FutureLog] = {}  # logs that are being moved, see moving/
         self.locations: dict[TopicPartition, DataDirectory] = {}  # of the open ones
+        self.count_in: Counter[DataDirectory] = Counter()  # how many are open in each
 
     # --- one log
 
@@ -65,6 +67,10 @@ class LogTable:
         self.not_open.pop(log.key, None)
         self.open[log.key] = log
         self.by_topic.setdefault(log.topic, {})[log.partition] = log
+        former = self.locations.get(log.key)  # of a log that was moved
+        if former is not None:
+            self.count_in[former] -= 1
+        self.count_in[directory] += 1
         self.locations[log.key] = directory
 
     def take(self, key: TopicPartition) -> tuple[PartitionLog, DataDirectory] | None:
@@ -76,7 +82,9 @@ class LogTable:
         del of_topic[log.partition]
         if not of_topic:
             del self.by_topic[log.topic]
-        return log, self.locations.pop(key)
+        directory = self.locations.pop(key)
+        self.count_in[directory] -= 1
+        return log, directory
 
     def close(self) -> None:
         """Forget the open logs: they are closed."""
@@ -155,10 +163,6 @@ class LogTable:
     def futures_in(self, directory: DataDirectory) -> list[FutureLog]:
         """The logs that are being moved to a directory."""
         return [future for future in list(self.futures.values()) if future.home is directory]
-
-    def count_in(self, directory: DataDirectory) -> int:
-        """The number of open logs of a directory, with the metadata log."""
-        return sum(each is directory for each in self.locations.values())
 
     def lose(self, directory: DataDirectory, reason: str) -> list[FoundLog]:
         """Stop serving the logs of an offline directory. Returns those that were not open."""

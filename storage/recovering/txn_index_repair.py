@@ -10,8 +10,9 @@ is not known. There a plausible entry is kept if it may be right: if the marker 
 abort marker, or cannot be read. Other entries are dropped: one that is wrong would hide committed
 records from consumers, and the cleaner would delete them.
 
-Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called. The first does not
-check that the entries are not after the segment. The second keeps no entry.
+Kafka: TransactionIndex.sanityCheck, after which LogSegment.recover is called. The first accepts an
+empty file, and does not check that the entries are not after the segment. The second keeps no
+entry.
 """
 
 import logging
@@ -37,7 +38,7 @@ def is_plausible(segment: Segment, end_offset: int) -> bool:
     `end_offset` is the offset after the segment: the next one begins there, or the log ends.
     """
     data = segment.files.read(segment.path(FileKind.TXN_INDEX))
-    if len(data) % ENTRY_BYTES:
+    if not data or len(data) % ENTRY_BYTES:  # without entries there is no file
         return False
     entries = list(entries_of(data))
     lasts = [entry.last_offset for _, entry in entries]

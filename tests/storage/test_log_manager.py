@@ -16,10 +16,12 @@ from odradek.protocol.primitives import METADATA_TOPIC_ID, random_uuid
 from odradek.storage import log_manager
 from odradek.storage.data_directory import DirectoryError
 from odradek.storage.deletions import remove_paths
+from odradek.storage.directories.log_creation import NewLog
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_manager import LogManager
 from odradek.storage.recovering import unflushed
+from tests.storage.test_time_search import attempts
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
 from tests.support.timer import Timer
 
@@ -220,6 +222,35 @@ def test_new_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     manager.close(now_ms=NOW_MS)
 
 
+def test_logs_that_are_created_together_are_spread_over_the_directories(tmp_path: Path) -> None:
+    node = Node(tmp_path, "a", "b", "c")
+    manager = node.start()
+    first = node.create(manager, "orders")
+    creation = manager.begin_creation(
+        [NewLog("orders", partition, TOPIC_ID, node.topic_config) for partition in range(6)],
+        now_ms=NOW_MS,
+    )
+    creation.run()
+    creation.finish()
+    manager.delete([first.key])
+    node.create(manager, "orders")
+    assert [len(list(path.glob("orders-?"))) for path in node.paths] == [2, 2, 2]
+    manager.close(now_ms=NOW_MS)
+
+
+def test_a_log_that_is_being_created_gets_settings_that_change_meanwhile(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    creation = manager.begin_creation(
+        [NewLog("orders", 0, TOPIC_ID, node.topic_config)], now_ms=NOW_MS
+    )
+    creation.run()
+    manager.update_config(node.config.with_dynamic({"producer.id.expiration.ms": "1000"}))
+    creation.finish()
+    assert manager.get("orders", 0).producers.expiration_ms == 1000
+    manager.close(now_ms=NOW_MS)
+
+
 def test_creating_again_gives_the_same_log_and_another_topic_id_is_refused(tmp_path: Path) -> None:
     node = Node(tmp_path)
     manager = node.start()
@@ -380,7 +411,7 @@ def test_flush_ms_asks_for_a_sync(tmp_path: Path) -> None:
 def test_inactive_segments_are_let_go_of_and_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_manager, "MAX_INACTIVE_SEGMENTS_OPEN", 1)
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_FILES_OPEN", 1)
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")
@@ -393,11 +424,60 @@ def test_inactive_segments_are_let_go_of_and_opened_again(
     manager.close(now_ms=NOW_MS)
 
 
+def test_while_few_files_are_open_no_log_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Node(tmp_path)
+    manager = node.start()
+    log = node.create(manager, "orders")
+    for _ in range(7):
+        put(log, b"v")
+    with monkeypatch.context() as patch:
+        patch.setattr(manager._table, "open", None)  # to look at it would be an error
+        manager.release_inactive_segments()
+    manager.close(now_ms=NOW_MS)
+
+
+def test_the_files_of_many_logs_are_closed_in_several_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_manager, "LOGS_PER_RELEASE", 2)
+    node = Node(tmp_path)
+    manager = node.start()
+    logs = [node.create(manager, "orders", partition) for partition in range(5)]
+    for log in logs:
+        for _ in range(7):
+            put(log, b"v")
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_FILES_OPEN", 1)
+    assert [manager.release_inactive_segments() for _ in range(4)] == [True, True, False, False]
+    assert not any(segment.has_open_file for log in logs for segment in log.segments.inactive)
+    manager.close(now_ms=NOW_MS)
+
+
+def test_files_that_a_lookup_has_opened_in_vain_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_FILES_OPEN", 20)
+    node = Node(tmp_path)
+    manager = node.start()
+    log = node.create(manager, "orders")
+    for n in range(3 * 40):
+        put(log, b"v", timestamps=[NOW_MS + n])
+    manager.close(now_ms=NOW_MS)
+    manager = node.start()
+    log = manager.get("orders", 0)
+    before = node.disk.open_descriptors()
+    attempts(log).look_up(lambda: log.offset_for_timestamp(NOW_MS + 3 * 20))
+    assert node.disk.open_descriptors() > before + 5
+    manager.release_inactive_segments()
+    assert node.disk.open_descriptors() <= before
+    manager.close(now_ms=NOW_MS)
+
+
 def test_many_rolls_in_a_moment_do_not_keep_all_files_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_manager, "MAX_INACTIVE_SEGMENTS_OPEN", 5)
-    monkeypatch.setattr(log_manager, "ROLLS_PER_RELEASE", 10)
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_FILES_OPEN", 5)
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")
@@ -407,7 +487,7 @@ def test_many_rolls_in_a_moment_do_not_keep_all_files_open(
         log.flush(NOW_MS)
         most_open = max(most_open, sum(segment.has_open_file for segment in log.segments))
     assert len(log.segments) == 40
-    assert most_open <= 5 + 10
+    assert most_open <= 5 + 2  # the active one, and the one before it
     assert len(values_from(log)) == 40
     manager.close(now_ms=NOW_MS)
 

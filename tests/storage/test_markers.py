@@ -80,6 +80,17 @@ def test_a_transaction_is_unstable_until_its_marker_is_synced(tmp_path: Path) ->
     assert (log.last_stable_offset, log.high_watermark) == (2, 3)
 
 
+def test_synced_markers_are_forgotten_in_a_log_that_nobody_reads(tmp_path: Path) -> None:
+    log = LogBox(tmp_path, flush_messages=2).open()
+    log.on_flush_due = lambda _: None
+    for epoch in range(3):
+        write(log, 0, epoch=epoch)
+        end(log, epoch + 1)
+    assert len(log._hidden_ends._ends) == 3
+    log.flush(NOW_MS)
+    assert not log._hidden_ends._ends
+
+
 def test_a_marker_that_was_truncated_hides_nothing(tmp_path: Path) -> None:
     log = LogBox(tmp_path, flush_messages=2).open()
     log.on_flush_due = lambda _: None

@@ -30,12 +30,14 @@ class Attempts:
     """Makes a lookup as the broker does (ColdReads), and notes what is walked elsewhere."""
 
     def __init__(self, files: Files) -> None:
+        self.count = 0
         self.walked_bytes: list[int] = []
         self.attempt = NonBlockingReads(files)
         self._files = files
 
     def look_up(self, work: Callable[[], T]) -> T:
         while True:
+            self.count += 1
             try:
                 with self.attempt:
                     return work()

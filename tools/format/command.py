@@ -129,10 +129,7 @@ def _format(
             format_metadata(files, metadata, member, time.time_ns() // 1_000_000, users, levels)
     finally:
         for directory in manager.directories:
-            if directory.had_clean_shutdown:  # its mark was removed when it was opened
-                directory.mark_clean(
-                    -1 if directory.broker_epoch is None else directory.broker_epoch
-                )
+            directory.restore_mark()
             directory.unlock()
     for directory in manager.directories:
         if directory.path not in formatted:

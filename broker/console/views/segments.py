@@ -187,11 +187,9 @@ async def _facts(call: Call, log: PartitionLog, end: int) -> tuple[list[Segment]
     facts: list[SegmentFacts] = []
     for start in call.sliced(iter(range(0, min(end, len(pairs)), AT_ONCE))):
         part = pairs[start : min(start + AT_ONCE, end)]
-        closed = [segment for segment, _ in part if not segment.has_open_file]
         for segment, fact in await reads.look_up(partial(_facts_of, log, part)):
             found.append(segment)
             facts.append(fact)
-        _release(log, closed)
     for segment, end_offset in call.sliced(pairs[end:]):
         found.append(segment)
         size_bytes = segment.size_bytes
@@ -213,13 +211,6 @@ def _is_in(log: PartitionLog, segment: Segment) -> bool:
     """
     index = log.segments.floor_index(segment.base_offset)
     return log.is_online and index >= 0 and log.segments[index] is segment
-
-
-def _release(log: PartitionLog, closed: Iterable[Segment]) -> None:
-    """Close the files of segments that were opened here: there may be thousands of segments."""
-    for segment in closed:
-        if segment is not log.segments.active:
-            segment.release_files()
 
 
 async def _cleaning(call: Call, log: PartitionLog) -> tuple[str | None, LogToClean | None]:

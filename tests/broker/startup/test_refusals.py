@@ -12,6 +12,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.startup.preflight import RefusedToStartError
 from odradek.config.broker_config import BrokerConfig
+from odradek.config.errors import ConfigError
 from odradek.coordinator.metadata.quorum_state import QuorumState
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.coordinator.runtime.outcome import JournalRecord
@@ -259,6 +260,29 @@ async def test_no_cluster_begins_beside_partitions_of_another(
         open_broker(config_of(two[0], **settings))
     assert "\n" not in str(error.value)
     assert [fingerprint(directory) for directory in two] == before
+
+
+async def test_a_partition_in_two_directories_is_refused_at_each_start(
+    two: list[Path], tmp_path: Path
+) -> None:
+    log = next(two[0].glob("orders-*"))
+    shutil.copytree(log, two[1] / log.name)
+    for number in range(2):
+        with pytest.raises(DirectoryError, match=f"{log.name} is in .*: remove one"):
+            open_broker(config_of(two[0], log_dirs=",".join(map(str, two))))
+        # Copies, because the locks are held until the process that could not start has ended.
+        two = [shutil.copytree(path, tmp_path / f"{path.name}-{number}") for path in two]
+    shutil.rmtree(two[1] / log.name)
+    broker = open_broker(config_of(two[0], log_dirs=",".join(map(str, two))))
+    assert broker.log_manager.get("orders", int(log.name[-1])).directory == two[0] / log.name
+    await broker.close()
+
+
+async def test_a_start_that_is_refused_by_its_settings_is_no_unclean_stop(data: Path) -> None:
+    settings = {"listeners": "SSL://:0", "security_inter_broker_protocol": "SSL"}
+    with pytest.raises(ConfigError):
+        open_broker(config_of(data, ssl_keystore_location="/missing", **settings))
+    assert (data / ".kafka_cleanshutdown").exists()
 
 
 async def test_strays_do_not_keep_a_new_cluster_from_its_first_start(two: list[Path]) -> None:

@@ -18,8 +18,17 @@ FULL = OSError(errno.ENOSPC, "no space left")
 BROKEN = OSError(errno.EIO, "broken")
 A, B, C, D = (TopicPartition("t", number) for number in range(4))
 METADATA = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
-ONE: DataDirectory = SimpleNamespace(path=Path("/one"))
-TWO: DataDirectory = SimpleNamespace(path=Path("/two"))
+
+
+class Directory:
+    """As much of a log directory as the table knows."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+
+
+ONE: DataDirectory = Directory("/one")
+TWO: DataDirectory = Directory("/two")
 
 
 class Log:
@@ -78,7 +87,16 @@ def test_requests_cannot_name_the_metadata_log(table: LogTable) -> None:
     assert refusal(table, METADATA) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert log in table.open_in(ONE)
     assert list(table.partitions_in(ONE)) == [A]
-    assert (table.count_in(ONE), table.count_in(TWO)) == (2, 0)
+    assert (table.count_in[ONE], table.count_in[TWO]) == (2, 0)
+
+
+def test_a_log_is_counted_where_it_is(table: LogTable) -> None:
+    log = Log(A)
+    table.put(log, ONE)
+    table.put(log, TWO)  # after a move
+    assert (table.count_in[ONE], table.count_in[TWO]) == (0, 1)
+    table.take(A)
+    assert table.count_in[TWO] == 0
 
 
 def test_why_a_log_is_not_served(table: LogTable) -> None:

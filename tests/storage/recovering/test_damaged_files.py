@@ -2,14 +2,17 @@
 every question are the same; where the log itself is unsound, one line says so and all else goes on.
 """
 
+import errno
 import logging
 import shutil
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from odradek.protocol.compression import Buffer
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -50,7 +53,7 @@ def offsets_of(log: PartitionLog) -> range:
 # --- transaction indexes
 
 
-@pytest.mark.parametrize("damage", [cut_one_byte, fill_with_zeros, fill_with_noise])
+@pytest.mark.parametrize("damage", [empty, cut_one_byte, fill_with_zeros, fill_with_noise])
 def test_a_garbled_transaction_index_is_made_anew_after_a_clean_stop(
     tmp_path: Path, damage: Damage
 ) -> None:
@@ -74,6 +77,19 @@ def test_transaction_indexes_are_made_anew_after_an_unclean_stop(
         path = box.directory / name
         damage(path, path.read_bytes())
     assert transactions(box.open(clean=False)) == wanted
+
+
+def test_a_transaction_index_that_cannot_be_replaced_keeps_its_entries(tmp_path: Path) -> None:
+    class FullDisk(Files):
+        def append(self, file: OpenFile, buffers: Sequence[Buffer]) -> int:
+            raise OSError(errno.ENOSPC, "no space left on device", str(file.path))
+
+    path = tmp_path / "00000000000000000000.txnindex"
+    entries = [AbortedTransaction(1, 0, 1, 0), AbortedTransaction(2, 2, 3, 2)]
+    rewrite_aborted(Files(), path, entries)
+    with pytest.raises(OSError, match="no space"):
+        rewrite_aborted(FullDisk(), path, entries[:1])
+    assert read_aborted(Files(), path) == entries
 
 
 def test_the_snapshots_that_a_rebuilt_transaction_index_has_deleted_are_known_to_be(
@@ -240,6 +256,30 @@ def test_an_unsound_batch_in_the_synced_part_does_not_keep_the_log_from_opening(
         log.read(3, 1 << 20, at_least_one_batch=True)
     assert refusal.value.code is ErrorCode.CORRUPT_MESSAGE
     assert log.read(6, 1 << 20, at_least_one_batch=True).size_bytes > 0
+
+
+@pytest.mark.parametrize("has_damaged_entries", [False, True])
+def test_a_log_is_appended_to_although_its_newest_batch_is_damaged(
+    tmp_path: Path, has_damaged_entries: bool
+) -> None:
+    box = LogBox(tmp_path, index_interval_bytes=0, message_timestamp_after_max_ms=1 << 62)
+    log = box.open()
+    for later_ms in (0, 10, 20, 3_600_000, 0, 0):
+        put(log, b"v", timestamps=[NOW_MS + later_ms])
+    log.close(NOW_MS)
+    damage_batch(box, 0, 3 * len(batch_of(b"v")) + 16)  # the magic of the newest
+    if has_damaged_entries:
+        for suffix, entry in (
+            (".index", struct.pack(">ii", 1000, 5 * len(batch_of(b"v")))),
+            (".timeindex", struct.pack(">qi", NOW_MS + 15, 1000)),
+        ):
+            path = box.path(0, suffix)
+            path.write_bytes(path.read_bytes()[: -len(entry)] + entry)
+    log = box.open()
+    assert [put(log, b"w", timestamps=[NOW_MS + 30]) for _ in range(3)] == [6, 7, 8]
+    assert values_from(log, 6) == [b"w"] * 3
+    sizes = [box.path(each.base_offset, ".log").stat().st_size for each in log.segments]
+    assert sum(sizes) == log.size_bytes == 9 * len(batch_of(b"v"))
 
 
 def test_a_control_batch_without_a_marker_ends_the_log_when_it_is_recovered(tmp_path: Path) -> None:
