@@ -181,7 +181,7 @@ class TlsTransport(asyncio.Transport):
                 left_bytes -= received
             if self._has_ended:
                 self._end()
-            if received < len(view) and self._left_records:
+            if not received or (received < len(view) and self._left_records):
                 return
         if self._may_read() and self._socket.pending():
             self._loop.call_soon(self._read)

@@ -16,6 +16,8 @@ import pytest_asyncio
 from odradek.broker.network.answer_sender import CHECKED_MS, FILE_CHUNK_BYTES
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
+from odradek.broker.network.receive_buffer import START_BYTES
+from odradek.broker.network.serving_state import FINISHING
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files, OpenFile
@@ -466,6 +468,21 @@ async def test_a_request_that_fails_late_closes_the_connection_after_the_answers
     transport: Any = reluctant.writer.transport
     pending.set_exception(RefusedRequestError("it is refused"))
     await until(lambda: connection._waiting is None)
+    transport.resume_reading()
+    assert await reluctant.receive() == data
+    assert await reluctant.ended()
+
+
+async def test_a_broken_frame_closes_the_connection_after_the_answers_before_it(
+    server: FakeServer, reluctant: Client
+) -> None:
+    data = os.urandom(UNREAD_BYTES)
+    server.answers[b"large"] = FakeAnswer(data)
+    connection = server.connections[-1]
+    reluctant.writer.write(struct.pack(">i", 5) + b"large" + b"\xff" * START_BYTES)
+    await until(lambda: connection._state.holds & FINISHING)
+    assert connection._is_paused or connection.get_buffer(-1), "it is read into an empty buffer"
+    transport: Any = reluctant.writer.transport
     transport.resume_reading()
     assert await reluctant.receive() == data
     assert await reluctant.ended()

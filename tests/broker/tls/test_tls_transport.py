@@ -119,6 +119,29 @@ async def test_a_protocol_may_serve_what_is_left_when_the_client_has_ended(
         assert SECRET[:100] not in beneath.recv(1000)
 
 
+async def test_a_protocol_without_room_does_not_hold_the_event_loop(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket],
+) -> None:
+    class Full(Ends):
+        asked = 0
+
+        def get_buffer(self, sizehint: int) -> memoryview:
+            self.asked += 1
+            assert self.asked == 1, "it is asked again in the same turn"
+            return self.room[:0]
+
+    served, asking = pair
+    full = Full()
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, full, memoryview(bytearray(CHUNK_BYTES))
+    )
+    transport.begin_reading(served)
+    asking.send(b"request")
+    transport._read()
+    assert full.asked == 1
+    transport.abort()
+
+
 @pytest.mark.parametrize("error", [ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError])
 def test_an_answer_to_a_client_that_has_ended_is_a_broken_pipe(error: type[Exception]) -> None:
     class Ended:
