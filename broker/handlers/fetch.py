@@ -84,7 +84,7 @@ def handle(
         raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    if request.min_bytes > 1:
+    if not request.min_bytes <= 1 <= request.max_bytes:
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         if request.min_bytes > max_bytes:
             request = replace(request, min_bytes=max_bytes)
