@@ -329,6 +329,11 @@ def append_to_topic(
     problem = why_not_written(context, request, name)
     for partition in context.sliced(topic.partition_data):
         if context.slices is not None:
+            try:
+                name = topic_name(context, topic)  # raises if the topic was deleted meanwhile
+            except ApiError as error:
+                partitions.append(partition_with_error(partition.index, error))
+                continue
             verified = verified_again(context, request, topic, partition, verified)
         if problem is not None:
             earlier = earlier_refusal(context, name, partition, verified)
