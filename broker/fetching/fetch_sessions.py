@@ -260,7 +260,7 @@ class FetchSessions:
             return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         partitions = session.partitions
         if wanted or request.forgotten_topics_data:
-            partitions = self._changed(session, request, wanted, uses_topic_ids, step)
+            partitions, names = self._changed(session, request, wanted, uses_topic_ids, step)
             has_room = len(partitions) <= len(session.partitions) or self._may_keep(
                 partitions, step
             )
@@ -274,7 +274,7 @@ class FetchSessions:
             if not partitions:
                 del self._sessions[session.id]
                 return FetchPlan({})
-            session.partitions = partitions
+            session.partitions, session.names = partitions, names
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
@@ -289,8 +289,8 @@ class FetchSessions:
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
         step: Step,
-    ) -> dict[PartitionKey, CachedPartition]:
-        """The partitions of a session after the changes of a request."""
+    ) -> tuple[dict[PartitionKey, CachedPartition], dict[bytes, str]]:
+        """The partitions of a session, and the names of its topics, after a request's changes."""
         partitions = session.partitions.copy()
         for key, partition in stepping(iter(wanted.items()), step):
             cached = partitions.get(key)
@@ -303,7 +303,14 @@ class FetchSessions:
                 )
         for key in _forgotten(request, uses_topic_ids, step):
             partitions.pop(key, None)
-        return partitions
+        names = session.names
+        if names and request.forgotten_topics_data:
+            names = {
+                topic: names[topic]
+                for topic, _ in stepping(partitions, step)
+                if isinstance(topic, bytes) and topic in names
+            }
+        return partitions, names
 
     def _create(
         self,

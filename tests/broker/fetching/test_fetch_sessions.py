@@ -132,6 +132,26 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert {key[1]: wanted.fetch_offset for key, wanted in plan.wanted.items()} == {1: 7, 2: 7}
 
 
+def test_the_names_of_forgotten_topics_are_not_kept() -> None:
+    sessions = FetchSessions(10, lambda: 1, lambda: 3, bytes.decode)
+
+    def fetch_by_id(*topics: bytes, epoch: int, forget: bytes = b"") -> FetchRequest:
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+        return FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            session_id=1 if epoch else 0,
+            session_epoch=epoch,
+            topics=[FetchTopic(topic_id=each, partitions=[partition]) for each in topics],
+            forgotten_topics_data=[ForgottenTopic(topic_id=forget, partitions=[0])],
+        )
+
+    first = sessions.plan(fetch_by_id(b"a", b"b", epoch=0), 13, 0)
+    first.conclude({(topic, 0): answers(0)["t", 0] for topic in (b"a", b"b")})
+    plan = sessions.plan(fetch_by_id(b"c", epoch=1, forget=b"a"), 13, 0)
+    assert plan.names == {b"b": "b", b"c": "c"}
+
+
 def test_a_session_that_forgets_everything_ends() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0)
