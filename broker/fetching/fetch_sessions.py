@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from msgspec import Struct
 
@@ -199,6 +200,10 @@ class FetchSessions:
         self._find_topic_name = find_topic_name
         # In the order of last use: the first one was not used for the longest time.
         self._sessions: dict[int, FetchSession] = {}
+        # What the last search for the smallest session has shown: until then, every session that
+        # is old enough to be replaced by a larger one has at least so many partitions.
+        self._least_size: float = 0
+        self._least_until_ms: float = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -274,6 +279,8 @@ class FetchSessions:
             if not partitions:
                 del self._sessions[session.id]
                 return FetchPlan({})
+            if request.forgotten_topics_data and now_ms - session.created_ms > EVICTION_MS:
+                self._least_size = min(self._least_size, len(partitions))
             session.partitions, session.names = partitions, names
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
@@ -333,6 +340,7 @@ class FetchSessions:
         while session.id == NO_SESSION or session.id in self._sessions:
             session.id = self._new_id()
         self._sessions[session.id] = session
+        self._least_until_ms = min(self._least_until_ms, now_ms + EVICTION_MS)
         return session.id
 
     def _may_keep(self, partitions: Collection[PartitionKey], step: Step) -> bool:
@@ -355,9 +363,16 @@ class FetchSessions:
         if now_ms - oldest_used.used_ms > EVICTION_MS:
             del self._sessions[oldest_used.id]
             return True
-        old = [item for item in self._sessions.values() if now_ms - item.created_ms > EVICTION_MS]
+        if size <= self._least_size and now_ms <= self._least_until_ms:
+            return False
+        old: list[FetchSession] = []
+        young: list[FetchSession] = []
+        for session in self._sessions.values():
+            (old if now_ms - session.created_ms > EVICTION_MS else young).append(session)
         smallest = min(old, key=lambda item: (len(item.partitions), item.id), default=None)
-        if smallest is None or size <= len(smallest.partitions):
+        self._least_size = inf if smallest is None else len(smallest.partitions)
+        self._least_until_ms = min([item.created_ms for item in young], default=inf) + EVICTION_MS
+        if smallest is None or size <= self._least_size:
             return False
         del self._sessions[smallest.id]
         return True
