@@ -14,6 +14,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.operations import ResourceType
 from odradek.broker.security.session import Session
@@ -28,7 +29,6 @@ from .cluster_nodes import ClusterNodes
 from .coordinator_checks import checking_coordinators, shards_of
 from .elections import Elections
 from .leader_answers import LeaderAnswers
-from .named_leaders import naming_leaders
 from .node_view import Check, NodeParts, node_broker, node_fetching
 from .of_node import OfNode
 from .own_views import OwnViews

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from msgspec import Struct
 
@@ -199,6 +200,10 @@ class FetchSessions:
         self._find_topic_name = find_topic_name
         # In the order of last use: the first one was not used for the longest time.
         self._sessions: dict[int, FetchSession] = {}
+        # What the last search for the smallest session has shown: until then, every session that
+        # is old enough to be replaced by a larger one has at least so many partitions.
+        self._least_size: float = 0
+        self._least_until_ms: float = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -260,7 +265,7 @@ class FetchSessions:
             return FetchPlan({}, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         partitions = session.partitions
         if wanted or request.forgotten_topics_data:
-            partitions = self._changed(session, request, wanted, uses_topic_ids, step)
+            partitions, names = self._changed(session, request, wanted, uses_topic_ids, step)
             has_room = len(partitions) <= len(session.partitions) or self._may_keep(
                 partitions, step
             )
@@ -274,7 +279,9 @@ class FetchSessions:
             if not partitions:
                 del self._sessions[session.id]
                 return FetchPlan({})
-            session.partitions = partitions
+            if request.forgotten_topics_data and now_ms - session.created_ms > EVICTION_MS:
+                self._least_size = min(self._least_size, len(partitions))
+            session.partitions, session.names = partitions, names
         session.epoch = next_epoch(session.epoch)
         session.used_ms = now_ms
         self._sessions[session.id] = self._sessions.pop(session.id)
@@ -289,8 +296,8 @@ class FetchSessions:
         wanted: dict[PartitionKey, FetchPartition],
         uses_topic_ids: bool,
         step: Step,
-    ) -> dict[PartitionKey, CachedPartition]:
-        """The partitions of a session after the changes of a request."""
+    ) -> tuple[dict[PartitionKey, CachedPartition], dict[bytes, str]]:
+        """The partitions of a session, and the names of its topics, after a request's changes."""
         partitions = session.partitions.copy()
         for key, partition in stepping(iter(wanted.items()), step):
             cached = partitions.get(key)
@@ -303,7 +310,14 @@ class FetchSessions:
                 )
         for key in _forgotten(request, uses_topic_ids, step):
             partitions.pop(key, None)
-        return partitions
+        names = session.names
+        if names and request.forgotten_topics_data:
+            names = {
+                topic: names[topic]
+                for topic, _ in stepping(partitions, step)
+                if isinstance(topic, bytes) and topic in names
+            }
+        return partitions, names
 
     def _create(
         self,
@@ -326,6 +340,7 @@ class FetchSessions:
         while session.id == NO_SESSION or session.id in self._sessions:
             session.id = self._new_id()
         self._sessions[session.id] = session
+        self._least_until_ms = min(self._least_until_ms, now_ms + EVICTION_MS)
         return session.id
 
     def _may_keep(self, partitions: Collection[PartitionKey], step: Step) -> bool:
@@ -348,9 +363,16 @@ class FetchSessions:
         if now_ms - oldest_used.used_ms > EVICTION_MS:
             del self._sessions[oldest_used.id]
             return True
-        old = [item for item in self._sessions.values() if now_ms - item.created_ms > EVICTION_MS]
+        if size <= self._least_size and now_ms <= self._least_until_ms:
+            return False
+        old: list[FetchSession] = []
+        young: list[FetchSession] = []
+        for session in self._sessions.values():
+            (old if now_ms - session.created_ms > EVICTION_MS else young).append(session)
         smallest = min(old, key=lambda item: (len(item.partitions), item.id), default=None)
-        if smallest is None or size <= len(smallest.partitions):
+        self._least_size = inf if smallest is None else len(smallest.partitions)
+        self._least_until_ms = min([item.created_ms for item in young], default=inf) + EVICTION_MS
+        if smallest is None or size <= self._least_size:
             return False
         del self._sessions[smallest.id]
         return True

@@ -30,15 +30,16 @@ from odradek.broker.fetching.fetch_waiters import LogWatch
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import named, note_leader_error
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchAbortedTransaction,
     FetchEpochEndOffset,
-    FetchLeaderIdAndEpoch,
     FetchPartition,
     FetchPartitionData,
     FetchRequest,
@@ -65,7 +66,6 @@ NOTHING_TO_READ = (
 NOT_FOUND = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 FIRST_VERSION_BY_ID = 13
 LAST_VERSION_WITHOUT_STORAGE_ERROR = 5
-FIRST_VERSION_WITH_LEADER = 16
 
 Answers = dict[PartitionKey, FetchPartitionData]
 
@@ -83,7 +83,7 @@ def handle(
         raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    if request.min_bytes > 1:
+    if not request.min_bytes <= 1 <= request.max_bytes:
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         if request.min_bytes > max_bytes:
             request = replace(request, min_bytes=max_bytes)
@@ -397,7 +397,10 @@ def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> Fetch
             )
     error, session_id, sent = plan.conclude(answers)
     topics = by_topic(sent, context.broker.traffic, context.step)
-    return FetchResponse(error_code=error, session_id=session_id, responses=topics)
+    response = FetchResponse(error_code=error, session_id=session_id, responses=topics)
+    if context.names_leaders:
+        return named(context, response, ApiKey.FETCH, is_of_follower=plan.is_of_follower)
+    return response
 
 
 def by_topic(
@@ -623,13 +626,7 @@ def refuse_replica(
     text = f"{log.name} has no replica but the leader's"
     if wanted.current_leader_epoch >= 0:
         return partition_with_error(context, wanted, ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, text))
-    answer = partition_with_error(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
-    if context.api_version >= FIRST_VERSION_WITH_LEADER:
-        leader = FetchLeaderIdAndEpoch(
-            leader_id=context.broker.nodes.own_id, leader_epoch=log.leader_epoch
-        )
-        answer = replace(answer, current_leader=leader)
-    return answer
+    return partition_with_error(context, wanted, ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, text))
 
 
 def partition_with_error(
@@ -642,6 +639,7 @@ def partition_with_error(
 ) -> FetchPartitionData:
     # As in Kafka, the list is empty if the partition was not found when the request came.
     not_found = error.code in NOTHING_TO_READ and not was_found
+    note_leader_error(context, error.code)
     return FetchPartitionData(
         partition_index=wanted.partition,
         error_code=known_code(context, error.code),

@@ -46,9 +46,11 @@ from odradek.broker.producing.produced_transactions import (
 from odradek.broker.producing.quick_produce import append_partition, append_quickly
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import named
 from odradek.broker.security.authorizer import refusal
 from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.broker.transactions.verification import UnsyncedTransactionError, Verified
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.batch_header import (
     COMPRESSION_MASK,
     HEADER_BYTES,
@@ -177,7 +179,7 @@ def append(
         return None
     if due:
         return answer_when_synced(context, topics, due)
-    return ProduceResponse(responses=topics)
+    return named(context, ProduceResponse(responses=topics), ApiKey.PRODUCE)
 
 
 async def answer_late(
@@ -206,7 +208,7 @@ async def answer_late(
         return None
     if due:
         return await answer_when_synced(context, topics, due)
-    return ProduceResponse(responses=topics)
+    return named(context, ProduceResponse(responses=topics), ApiKey.PRODUCE)
 
 
 async def append_late(
@@ -225,7 +227,7 @@ async def append_late(
             walked = found or walked
             name = topic_name(context, late.topic)  # raises if the topic was deleted meanwhile
         except ApiError as error:
-            return partition_with_error(index, error)
+            return partition_with_error(context, index, error)
         context.now_ms = context.broker.clock.now_ms()
         partition = ProducePartitionData(index=index, records=batch)
         try:
@@ -234,7 +236,7 @@ async def append_late(
                 verified = verify(context, transactional_id, [(late.topic, partition)])
             return append_to_partition(context, name, partition, verified, walked)
         except ApiError as error:
-            return partition_with_error(index, error)
+            return partition_with_error(context, index, error)
         except REASONS as again:
             reason = again
 
@@ -278,10 +280,8 @@ async def answer_when_synced(
         for log, sync in due.items()
         if (error := sync.exception()) is not None
     }
-    if not failures:
-        return ProduceResponse(responses=topics)
-    return ProduceResponse(
-        responses=[
+    if failures:
+        topics = [
             ProduceTopicResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
@@ -294,7 +294,7 @@ async def answer_when_synced(
             )
             for topic in context.sliced(topics)
         ]
-    )
+    return named(context, ProduceResponse(responses=topics), ApiKey.PRODUCE)
 
 
 def not_synced(
@@ -329,11 +329,16 @@ def append_to_topic(
     problem = why_not_written(context, request, name)
     for partition in context.sliced(topic.partition_data):
         if context.slices is not None:
+            try:
+                name = topic_name(context, topic)  # raises if the topic was deleted meanwhile
+            except ApiError as error:
+                partitions.append(partition_with_error(context, partition.index, error))
+                continue
             verified = verified_again(context, request, topic, partition, verified)
         if problem is not None:
             earlier = earlier_refusal(context, name, partition, verified)
             count_refusal(context, name)
-            partitions.append(partition_with_error(partition.index, earlier or problem))
+            partitions.append(partition_with_error(context, partition.index, earlier or problem))
             continue
         try:
             answer = None
@@ -381,7 +386,7 @@ def refused_topic(
         name=topic.name,
         topic_id=topic.topic_id,
         partition_responses=[
-            partition_with_error(partition.index, error)
+            partition_with_error(context, partition.index, error)
             for partition in context.sliced(topic.partition_data)
         ],
     )
@@ -480,8 +485,8 @@ def append_to_partition(
     except ApiError as error:
         count_refusal(context, topic)
         if isinstance(error, NotOneBatchError):
-            return partition_with_error(partition.index, error)
-        return partition_with_error(partition.index, error, log_start_offset)
+            return partition_with_error(context, partition.index, error)
+        return partition_with_error(context, partition.index, error, log_start_offset)
     return ProducePartitionResponse(
         index=partition.index,
         base_offset=result.base_offset,

@@ -310,7 +310,6 @@ class Connection(asyncio.BufferedProtocol):
                     state.hold(TURN)
         except FrameError as error:
             self._refuse_frame(error)
-            return
         self._sender.flush()
         if state.has_ended and not state.holds:
             self.close(None)

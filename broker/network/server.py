@@ -183,7 +183,7 @@ class Server:
         elif 0 <= max_idle_ms < idle_ms:
             if connection.is_unread:  # it may hold files that were deleted
                 connection.close(f"it has not read its answer for {idle_ms} ms")
-            elif not connection.busy:
+            elif not connection.busy or connection.throttled_ms:  # Kafka does not wait, either
                 connection.close(None)
 
     def _has_stalled(self, connection: Connection, idle_ms: int) -> bool:

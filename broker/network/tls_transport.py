@@ -107,6 +107,7 @@ class TlsTransport(asyncio.Transport):
         self._is_closing = False
         self._is_paused = False
         self._has_ended = False  # whether the client has sent its last byte
+        self._error: OSError | None = None  # with which it has ended: a reset, broken TLS
         self._is_lent = False
         self._left_records = 0  # in this turn
 
@@ -168,23 +169,19 @@ class TlsTransport(asyncio.Transport):
         while left_bytes > 0 and self._left_records and self._may_read():
             view = self._protocol.get_buffer(-1)
             assert isinstance(view, memoryview)
-            try:
-                received = self._receive_into(self._socket, view)
-            except OSError as error:
-                if isinstance(error, ssl.SSLError):
-                    peer = self.get_extra_info("peername")
-                    logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], error.reason or error)
-                self.abort()
-                return
+            received = self._receive_into(self._socket, view)
             if received:
                 self._protocol.buffer_updated(received)
                 left_bytes -= received
             if self._has_ended:
                 self._end()
-            if received < len(view) and self._left_records:
+            if not received or (received < len(view) and self._left_records):
                 return
-        if self._may_read() and self._socket.pending():
-            self._loop.call_soon(self._read)
+        if self._may_read():
+            self._unwatch()  # libuv stops to watch a socket that has been reset
+            self._watch()
+            if self._socket.pending():
+                self._loop.call_soon(self._read)
 
     def _may_read(self) -> bool:
         return not (self._is_paused or self._is_closing or self._has_ended)
@@ -192,7 +189,13 @@ class TlsTransport(asyncio.Transport):
     def _end(self) -> None:
         """Close, unless the protocol still serves what the client has sent."""
         self._unwatch()
-        if not self._protocol.eof_received():
+        if self._error is not None:
+            if isinstance(self._error, ssl.SSLError):
+                peer = self.get_extra_info("peername")
+                reason = self._error.reason or self._error
+                logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], reason)
+            self.abort()
+        elif not self._protocol.eof_received():
             self.close()
 
     def _receive_into(self, sock: ssl.SSLSocket, view: memoryview) -> int:
@@ -210,6 +213,9 @@ class TlsTransport(asyncio.Transport):
             # OpenSSL has to answer a KeyUpdate, and the socket's buffer is full.
             self._unwatch()
             self._loop.call_later(BLOCKED_READ_S, self._watch)
+        except OSError as error:  # what was received before it is served
+            self._error = error
+            self._has_ended = True
         return received
 
     # -- the end ----------------------------------------------------------------------------------
@@ -234,7 +240,7 @@ class TlsTransport(asyncio.Transport):
             self._loop.call_soon(self._report_loss)
 
     def _report_loss(self) -> None:
-        self._protocol.connection_lost(None)
+        self._protocol.connection_lost(self._error)
 
 
 def output_of(transport: asyncio.BaseTransport) -> TlsOutput:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.named_leaders import note_leader_error
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (
     ProducePartitionResponse,
@@ -28,9 +29,10 @@ WITHOUT_LOG_START = frozenset(
 
 
 def partition_with_error(
-    index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
+    context: RequestContext, index: int, error: ApiError, log_start_offset: int = UNKNOWN_OFFSET
 ) -> ProducePartitionResponse:
     """The answer for a refused batch; `log_start_offset` is that of the log."""
+    note_leader_error(context, error.code)
     singles = error.record_errors if isinstance(error, RecordsRefusedError) else ()
     return ProducePartitionResponse(
         index=index,

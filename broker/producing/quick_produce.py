@@ -70,7 +70,7 @@ def append_quickly(
             stored.append((UNKNOWN_OFFSET, UNKNOWN_OFFSET))
             count_refusal(context, log.topic)
     if errors:
-        return answer_with_errors(request, stored, errors)
+        return answer_with_errors(context, request, stored, errors)
     return encode_accepted(request, context.api_version, stored)
 
 
@@ -90,7 +90,7 @@ def append_partition(
         base_offset = log.append_ordinary(batch)
     except ApiError as error:
         count_refusal(context, topic)
-        return partition_with_error(partition.index, error)
+        return partition_with_error(context, partition.index, error)
     return ProducePartitionResponse(
         index=partition.index, base_offset=base_offset, log_start_offset=log.log_start_offset
     )
@@ -116,7 +116,8 @@ def append_single(
         base_offset = log.append_ordinary(batch)
     except ApiError as error:
         count_refusal(context, name)
-        return answer_with_errors(request.whole(), [(UNKNOWN_OFFSET, UNKNOWN_OFFSET)], {0: error})
+        refused = [(UNKNOWN_OFFSET, UNKNOWN_OFFSET)]
+        return answer_with_errors(context, request.whole(), refused, {0: error})
     return target.answer.encode(base_offset, log.log_start_offset)
 
 
@@ -172,7 +173,10 @@ def is_ordinary(context: RequestContext, request: ProduceRequest) -> bool:
 
 
 def answer_with_errors(
-    request: ProduceRequest, stored: Sequence[tuple[int, int]], errors: Mapping[int, ApiError]
+    context: RequestContext,
+    request: ProduceRequest,
+    stored: Sequence[tuple[int, int]],
+    errors: Mapping[int, ApiError],
 ) -> ProduceResponse:
     """The response when some of the disks have failed. Raises RefusedRequestError for acks=0."""
     topics: list[ProduceTopicResponse] = []
@@ -181,7 +185,7 @@ def answer_with_errors(
         answers: list[ProducePartitionResponse] = []
         for partition, number in zip(topic.partition_data, numbers, strict=False):
             if number in errors:
-                answers.append(partition_with_error(partition.index, errors[number]))
+                answers.append(partition_with_error(context, partition.index, errors[number]))
                 continue
             base_offset, log_start_offset = stored[number]
             answers.append(

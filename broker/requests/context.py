@@ -43,7 +43,7 @@ class RequestContext(Struct, eq=False):
     """One request: who sent it, in which version, and when it arrived (`now_ms`, wall clock).
 
     `meter` measures what the request uses, if there are quotas. `slices` is set if it is served in
-    slices.
+    slices. `names_leaders`: a partition has an error that names the leader (named_leaders.py).
     """
 
     broker: Broker
@@ -55,6 +55,7 @@ class RequestContext(Struct, eq=False):
     api_key: ApiKey
     meter: RequestMeter | None = None
     slices: Slices | None = None
+    names_leaders: bool = False
 
     def sliced(self, items: Iterable[T]) -> Iterable[T]:
         """The items. The request gives way to others before one of them if it has run for long.

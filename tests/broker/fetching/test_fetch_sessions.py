@@ -1,6 +1,7 @@
 """Fetch sessions (KIP-227): which partitions are answered, which requests are refused."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from odradek.broker.fetching.fetch_sessions import (
     EVICTION_MS,
@@ -132,6 +133,26 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     assert {key[1]: wanted.fetch_offset for key, wanted in plan.wanted.items()} == {1: 7, 2: 7}
 
 
+def test_the_names_of_forgotten_topics_are_not_kept() -> None:
+    sessions = FetchSessions(10, lambda: 1, lambda: 3, bytes.decode)
+
+    def fetch_by_id(*topics: bytes, epoch: int, forget: bytes = b"") -> FetchRequest:
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+        return FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            session_id=1 if epoch else 0,
+            session_epoch=epoch,
+            topics=[FetchTopic(topic_id=each, partitions=[partition]) for each in topics],
+            forgotten_topics_data=[ForgottenTopic(topic_id=forget, partitions=[0])],
+        )
+
+    first = sessions.plan(fetch_by_id(b"a", b"b", epoch=0), 13, 0)
+    first.conclude({(topic, 0): answers(0)["t", 0] for topic in (b"a", b"b")})
+    plan = sessions.plan(fetch_by_id(b"c", epoch=1, forget=b"a"), 13, 0)
+    assert plan.names == {b"b": "b", b"c": "c"}
+
+
 def test_a_session_that_forgets_everything_ends() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0)
@@ -187,6 +208,49 @@ def test_an_old_but_used_session_is_replaced_only_by_a_larger_one() -> None:
     now_ms = EVICTION_MS + 1
     assert open_session(sessions, 0, 1, now_ms=now_ms) == 0
     assert open_session(sessions, 0, 1, 2, now_ms=now_ms) == 2
+
+
+class Watched(dict[int, Any]):
+    """Sessions; counts how many of them are looked at."""
+
+    looked_at = 0
+
+    def values(self) -> Any:
+        for session in super().values():
+            self.looked_at += 1
+            yield session
+
+
+def test_clients_that_get_no_session_do_not_search_all_of_them_each_time() -> None:
+    count = 50
+    sessions = make_sessions(max_sessions=count)
+    watched = sessions._sessions = Watched()
+    for _ in range(count):
+        open_session(sessions, 0, 1)
+    for session_id in range(1, count + 1):
+        sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, EVICTION_MS)
+    for now_ms in (EVICTION_MS - 1, EVICTION_MS + 1):
+        watched.looked_at = 0
+        for _ in range(count):
+            assert open_session(sessions, 2, now_ms=now_ms) == 0
+        assert watched.looked_at <= 2 * count + count
+
+
+def test_a_search_for_a_session_to_replace_is_not_outdated() -> None:
+    sessions = make_sessions(max_sessions=2)
+    old = open_session(sessions, 0, 1)
+    young = open_session(sessions, 0, now_ms=10)
+    assert open_session(sessions, 0, 1, now_ms=11) == 0
+    sessions.plan(fetch(session_id=old, epoch=1), VERSION, EVICTION_MS)
+    sessions.plan(fetch(session_id=young, epoch=1), VERSION, EVICTION_MS)
+    assert open_session(sessions, 0, 1, now_ms=EVICTION_MS + 10) == 0, "the smaller one is young"
+    assert open_session(sessions, 0, 1, now_ms=EVICTION_MS + 11), "it is old enough"
+    assert sessions.size_of(young) == 0
+    assert open_session(sessions, 0, 1, now_ms=EVICTION_MS + 12) == 0
+    shrunk = fetch(session_id=old, epoch=2, forget=[0])
+    assert sessions.plan(shrunk, VERSION, EVICTION_MS + 13).wanted
+    assert open_session(sessions, 0, 1, now_ms=EVICTION_MS + 14), "it is smaller now"
+    assert sessions.size_of(old) == 0
 
 
 def test_a_session_has_no_more_partitions_than_the_broker_and_a_few() -> None:

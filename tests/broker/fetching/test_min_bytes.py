@@ -120,3 +120,4 @@ async def test_an_older_segment_with_the_last_stable_offset_is_not_enough(rig: R
 async def test_no_more_is_waited_for_than_a_response_may_have(rig: Rig) -> None:
     assert not await rig.waits(1 << 20, 0, max_bytes=3 * SIZE)
     assert await rig.waits(1 << 20, COUNT - 1, max_bytes=3 * SIZE)
+    assert not await rig.waits(1, COUNT, max_bytes=0)

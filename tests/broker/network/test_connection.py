@@ -16,6 +16,8 @@ import pytest_asyncio
 from odradek.broker.network.answer_sender import CHECKED_MS, FILE_CHUNK_BYTES
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
+from odradek.broker.network.receive_buffer import START_BYTES
+from odradek.broker.network.serving_state import FINISHING
 from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files, OpenFile
@@ -24,6 +26,7 @@ from tests.support.broker_in_loop import until
 from tests.support.fake_server import LIMIT, FakeAnswer, FakeServer
 
 MIB = 1024 * 1024
+UNREAD_BYTES = 60_000  # less than ANSWERS_BYTES, so that it is sent after the requests are served
 
 
 class Client:
@@ -404,55 +407,85 @@ async def test_a_client_that_reads_slowly_gets_every_byte(
     assert await client.receive() == b"next"
 
 
-async def left_unread(server: FakeServer, client: Client, pending: asyncio.Future[None]) -> bytes:
+@pytest_asyncio.fixture
+async def reluctant(server: FakeServer, client: Client) -> AsyncIterator[Client]:
+    """A client that reads nothing. The sockets' buffers together hold less than UNREAD_BYTES."""
+    sock = socket.socket()
+    # Before it connects: a window that was offered is not taken back.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 * 1024)
+    sock.setblocking(False)
+    await server.loop.sock_connect(sock, client.writer.get_extra_info("peername"))
+    made = Client(*await asyncio.open_connection(sock=sock))
+    made.send(b"hello")
+    assert await made.receive() == b"hello"
+    output: Any = server.connections[-1]._sender._output
+    output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
+    transport: Any = made.writer.transport
+    transport.pause_reading()
+    yield made
+    made.writer.close()
+
+
+async def left_unread(
+    server: FakeServer, reluctant: Client, pending: asyncio.Future[None]
+) -> bytes:
     """Ask for a large answer, which the client does not read, and for one that waits for `pending`.
 
     Returns what the large answer is, once it fills the buffers.
     """
-    data = os.urandom(60_000)
+    data = os.urandom(UNREAD_BYTES)
     server.answers[b"large"] = FakeAnswer(data)
     server.answers[b"slow"] = FakeAnswer(pending=pending)
-    client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-    client.send(b"hello")
-    assert await client.receive() == b"hello"
-    connection = server.connections[0]
-    connection._sender._output.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1024)
-    transport: Any = client.writer.transport
-    transport.pause_reading()
-    client.send(b"large", b"slow")
+    reluctant.send(b"large", b"slow")
+    connection = server.connections[-1]
     await until(lambda: connection.is_unread and connection._waiting is not None)
     return data
 
 
 @pytest.mark.parametrize("does_client_read", [False, True])
 async def test_a_late_answer_follows_what_the_client_has_not_read_yet(
-    server: FakeServer, client: Client, does_client_read: bool
+    server: FakeServer, reluctant: Client, does_client_read: bool
 ) -> None:
     pending = asyncio.get_running_loop().create_future()
-    data = await left_unread(server, client, pending)
-    connection = server.connections[0]
-    transport: Any = client.writer.transport
-    sock = client.writer.get_extra_info("socket")
+    data = await left_unread(server, reluctant, pending)
+    connection = server.connections[-1]
+    transport: Any = reluctant.writer.transport
+    sock = reluctant.writer.get_extra_info("socket")
     received = os.read(sock.fileno(), 1024) if does_client_read else b""
     connection._waited(server.answers[b"slow"], done(b"at last"))
     transport.resume_reading()
     wanted = b"".join(struct.pack(">i", len(each)) + each for each in (data, b"at last"))
-    rest = client.reader.readexactly(len(wanted) - len(received))
+    rest = reluctant.reader.readexactly(len(wanted) - len(received))
     assert received + await asyncio.wait_for(rest, 5) == wanted
 
 
 async def test_a_request_that_fails_late_closes_the_connection_after_the_answers_before_it(
-    server: FakeServer, client: Client
+    server: FakeServer, reluctant: Client
 ) -> None:
     pending = asyncio.get_running_loop().create_future()
-    data = await left_unread(server, client, pending)
-    connection = server.connections[0]
-    transport: Any = client.writer.transport
+    data = await left_unread(server, reluctant, pending)
+    connection = server.connections[-1]
+    transport: Any = reluctant.writer.transport
     pending.set_exception(RefusedRequestError("it is refused"))
     await until(lambda: connection._waiting is None)
     transport.resume_reading()
-    assert await client.receive() == data
-    assert await client.ended()
+    assert await reluctant.receive() == data
+    assert await reluctant.ended()
+
+
+async def test_a_broken_frame_closes_the_connection_after_the_answers_before_it(
+    server: FakeServer, reluctant: Client
+) -> None:
+    data = os.urandom(UNREAD_BYTES)
+    server.answers[b"large"] = FakeAnswer(data)
+    connection = server.connections[-1]
+    reluctant.writer.write(struct.pack(">i", 5) + b"large" + b"\xff" * START_BYTES)
+    await until(lambda: connection._state.holds & FINISHING)
+    assert connection._is_paused or connection.get_buffer(-1), "it is read into an empty buffer"
+    transport: Any = reluctant.writer.transport
+    transport.resume_reading()
+    assert await reluctant.receive() == data
+    assert await reluctant.ended()
 
 
 def done(result: bytes) -> asyncio.Future[bytes]:

@@ -4,6 +4,8 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -82,6 +84,14 @@ async def test_a_client_that_reads_slowly_is_not_idle(
 async def test_a_client_that_waits_for_records_is_not_idle(served: BrokerInLoop) -> None:
     request = fetch_request("t", 0, 0, MIB, max_wait_ms=2 * IDLE_MS)
     assert fetched(await served.ask(request, FetchResponse, FETCH_VERSION)) == b""
+
+
+async def test_a_client_that_is_throttled_for_longer_is_idle(served: BrokerInLoop) -> None:
+    await served.produce("t", batch_of(b"v"))
+    (connection,) = served.connections
+    meter: Any = SimpleNamespace(finish=lambda: None, throttle_ms=1000 * IDLE_MS)
+    connection._throttle(meter)
+    await until(lambda: connection not in served.connections)
 
 
 async def test_a_client_that_is_idle_keeps_no_large_buffer(served: BrokerInLoop) -> None:

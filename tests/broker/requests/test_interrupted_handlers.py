@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import describe_groups, describe_topic_partitions, fetch, metadata
+from odradek.broker.handlers import (
+    describe_groups,
+    describe_topic_partitions,
+    fetch,
+    metadata,
+    produce,
+)
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.slices import Slices
@@ -29,6 +35,11 @@ from odradek.protocol.messages.fetch import (
     ForgottenTopic,
 )
 from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceTopicData,
+)
 from odradek.storage.log import PartitionLog
 from tests.broker.handlers.test_group_handlers import Broker as GroupBroker
 from tests.support.contexts import broker_with_topic, request_context
@@ -101,6 +112,33 @@ class Interruptions:
         for item in list(items):
             yield item
             self._interrupt()
+
+
+async def test_a_batch_by_topic_id_is_not_appended_to_a_later_topic_of_that_name(
+    broker: Broker,
+) -> None:
+    def replace_topic() -> None:
+        if broker.metadata.topics["t"].id == topic_id and logs[1].log_end_offset:
+            broker.controller.delete_topics([TopicRef("t")], NOW_MS)
+            broker.controller.create_topics([NewTopic(name="t", partition_count=3)], NOW_MS)
+
+    topic_id = broker.metadata.topics["t"].id
+    logs = broker.log_manager.of_topic("t")
+    data = [
+        ProducePartitionData(index=index, records=memoryview(bytearray(batch_of(b"v"))))
+        for index in range(3)
+    ]
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=10_000,
+        topic_data=[ProduceTopicData(topic_id=topic_id, partition_data=data)],
+    )
+    context = request_context(broker, 13, NOW_MS, ApiKey.PRODUCE)
+    context.slices = Interruptions(replace_topic)
+    (answered,) = produce.handle(context, request).responses
+    codes = [each.error_code for each in answered.partition_responses]
+    assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
+    assert broker.log_manager.get("t", 2).log_end_offset == 0
 
 
 def test_a_group_is_described_in_one_turn() -> None:

@@ -3,13 +3,17 @@
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from odradek.broker.network import tls_transport
 from odradek.broker.network.tls_transport import CHUNK_BYTES, TlsOutput, TlsTransport
+from tests.support.broker_in_loop import until
 from tests.support.certificates import TlsFiles
 
 SECRET = b"records of a topic" * 1000
@@ -20,12 +24,14 @@ class Ends(asyncio.BufferedProtocol):
 
     def __init__(self) -> None:
         self.has_ended = asyncio.Event()
+        self.error: Exception | None = None
         self.room = memoryview(bytearray(1024))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self.room
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.error = exc
         self.has_ended.set()
 
 
@@ -117,6 +123,88 @@ async def test_a_protocol_may_serve_what_is_left_when_the_client_has_ended(
     await serves.has_ended.wait()
     with socket.socket(fileno=asking.detach()) as beneath:
         assert SECRET[:100] not in beneath.recv(1000)
+
+
+class BadRecordError(ssl.SSLError):
+    """An error as OpenSSL reports it."""
+
+    reason = "BAD_RECORD"
+
+
+class Breaks:
+    """The socket of a client that has sent a request before its connection broke."""
+
+    def __init__(self, error: OSError) -> None:
+        self.left = [b"request"]
+        self.error = error
+
+    def recv_into(self, view: memoryview) -> int:
+        if not self.left:
+            raise self.error
+        request = self.left.pop()
+        view[: len(request)] = request
+        return len(request)
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError(), BadRecordError()])
+async def test_what_was_received_before_an_error_is_served_and_the_error_is_reported(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket], error: OSError
+) -> None:
+    served, _ = pair
+    serves = Serves()
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, serves, memoryview(bytearray(CHUNK_BYTES))
+    )
+    breaks: Any = Breaks(error)
+    transport.begin_reading(breaks)
+    transport._read()
+    await serves.has_ended.wait()
+    assert serves.received == b"request"
+    assert serves.error is error
+
+
+async def test_requests_before_a_reset_are_received_in_several_turns(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls_transport, "TURN_BYTES", 1)
+    served, asking = pair
+    serves = Serves()
+    serves.room = serves.room[: len(b"request")]
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, serves, memoryview(bytearray(CHUNK_BYTES))
+    )
+    asking.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for _ in range(3):
+        asking.send(b"request")
+    with socket.socket(fileno=asking.detach()) as beneath:
+        beneath.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.begin_reading(served)
+    await until(lambda: serves.is_left.is_set() or serves.has_ended.is_set())
+    assert serves.received == 3 * b"request"
+    transport.abort()
+
+
+async def test_a_protocol_without_room_does_not_hold_the_event_loop(
+    pair: tuple[ssl.SSLSocket, ssl.SSLSocket],
+) -> None:
+    class Full(Ends):
+        asked = 0
+
+        def get_buffer(self, sizehint: int) -> memoryview:
+            self.asked += 1
+            assert self.asked == 1, "it is asked again in the same turn"
+            return self.room[:0]
+
+    served, asking = pair
+    full = Full()
+    transport = TlsTransport(
+        asyncio.get_running_loop(), served, full, memoryview(bytearray(CHUNK_BYTES))
+    )
+    transport.begin_reading(served)
+    asking.send(b"request")
+    transport._read()
+    assert full.asked == 1
+    transport.abort()
 
 
 @pytest.mark.parametrize("error", [ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError])

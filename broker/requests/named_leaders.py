@@ -1,6 +1,7 @@
 """Names the leader in answers of a node that does not lead the partition (KIP-951).
 
-A client then sends its request to that node at once, without asking for the metadata.
+A client then sends its request to that node at once, without asking for the metadata. The broker
+names itself to clients that have an older leader epoch, or ask before the partition is recovered.
 Kafka: KafkaApis.getCurrentLeader.
 """
 
@@ -8,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
-from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.route import Handler
 from odradek.coordinator.metadata.topics import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -30,6 +29,10 @@ from odradek.protocol.messages.share_fetch import (
 )
 from odradek.protocol.schema import replace
 
+from .context import RequestContext
+from .route import Handler
+
+R = TypeVar("R", FetchResponse, ProduceResponse)
 OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -74,31 +77,54 @@ def _with_leaders(handle: Handler, form: _Form) -> Handler:
         if context.api_version < form.first_version or response.__class__ is bytearray:
             return response
         if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
-            return _name_leaders(context, response, form)
+            return _with_endpoints(context, response, _name_leaders(context, response, form))
         if isinstance(response, Awaitable):
             return name_later(context, response)
         return response  # none
 
     async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
         response = await pending
-        return None if response is None else _name_leaders(context, response, form)
+        if response is None:
+            return None
+        return _with_endpoints(context, response, _name_leaders(context, response, form))
 
     return serve
 
 
-def _name_leaders(context: RequestContext, response: Any, form: _Form) -> Any:
+def note_leader_error(context: RequestContext, code: ErrorCode) -> None:
+    """Note that a partition has an error which names the leader, for `named`."""
+    if code in OF_FETCH:
+        context.names_leaders = True
+
+
+def named(context: RequestContext, response: R, key: ApiKey, *, is_of_follower: bool = False) -> R:
+    """The response with the leaders, if it has an error that was noted.
+
+    As in Kafka, followers do not get the addresses.
+    """
+    if not context.names_leaders:
+        return response
+    form = FORMS[key]
+    if context.api_version < form.first_version:
+        return response
+    leaders = _name_leaders(context, response, form)
+    return response if is_of_follower else cast(R, _with_endpoints(context, response, leaders))
+
+
+def _name_leaders(context: RequestContext, response: Any, form: _Form) -> set[int]:
+    """Set the leader of each partition with an error that has one. Returns their node ids."""
     leaders: set[int] = set()
     for answered in response.responses:
         name = getattr(answered, form.topic_name) if form.topic_name else ""
         partitions = getattr(answered, form.partitions_name)
-        for position, partition in enumerate(partitions):
+        for position, partition in enumerate(context.sliced(partitions)):
             if partition.error_code in form.errors:
                 topic = _topic(context, name, answered.topic_id)
                 leader_id, epoch = _leader(context, topic, getattr(partition, form.index_name))
                 leaders.add(leader_id)
                 leader = form.leader(leader_id=leader_id, leader_epoch=epoch)
                 partitions[position] = replace(partition, current_leader=leader)
-    return _with_endpoints(context, response, leaders)
+    return leaders
 
 
 def _topic(context: RequestContext, name: str, topic_id: bytes) -> Topic | None:
