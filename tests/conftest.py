@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.broker_process import BrokerProcess, make_broker, why_no_broker
 from tests.support.java_tools import JAVA_TOOLS, JavaTools, why_no_java
@@ -19,8 +19,13 @@ from tests.support.lengths import by_length
 
 MEMORY = Path("/dev/shm")  # not a name that somebody could guess: mkdtemp makes one
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("odradek", deadline=None, max_examples=by_length(30, 100))
+# How long it takes to make and to try an example depends on what else the machine does.
+settings.register_profile(
+    "odradek",
+    deadline=None,
+    max_examples=by_length(30, 100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("odradek")
 
 

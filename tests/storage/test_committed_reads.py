@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.batch_header import read_header
@@ -112,7 +112,6 @@ STEPS = st.lists(
 @settings(
     max_examples=by_length(15, 200),
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=STEPS, max_bytes=st.sampled_from([1, 200, 1000, 1 << 20]), segment_bytes=st.just(400))
 def test_a_consumer_sees_what_was_committed_before_the_last_stable_offset(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from odradek.protocol.declaration import ListOf, Wire, present_fields
@@ -16,7 +16,6 @@ EXAMPLES = settings(
     max_examples=100 if LONG else 3,
     derandomize=not LONG,
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 Limits = Callable[[str, WireType], st.SearchStrategy[object] | None]

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from odradek.coordinator.assignors import ASSIGNORS
@@ -22,7 +22,6 @@ T1, T2 = small_id(2), small_id(3)
 examples = settings(
     max_examples=by_length(60, 10_000),
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -56,7 +56,6 @@ def steps(draw: st.DrawFn) -> Step:
 @settings(
     max_examples=by_length(80, 8_000),
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 @example(Step(member=replace(NOBODY, member_epoch=3), target={}, target_epoch=3, names={}))
 @example(

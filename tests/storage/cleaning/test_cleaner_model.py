@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.batch_header import BatchHeader
@@ -97,7 +97,6 @@ class Model:
 @settings(
     max_examples=by_length(10, 1000),
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 @given(
     seed=st.integers(0, 2**32),

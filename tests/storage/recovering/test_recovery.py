@@ -202,7 +202,7 @@ def test_what_can_be_made_anew_may_be_lost_or_garbled(
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_byte_of_an_index_may_be_flipped(tmp_path: Path, data: st.DataObject) -> None:
     root = tmp_path / "kept"
