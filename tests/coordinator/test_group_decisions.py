@@ -157,6 +157,17 @@ class Unhurried(InSteps):
         return super().run(work)
 
 
+def test_a_member_of_which_only_the_target_changes_may_own_very_many_partitions() -> None:
+    slicer = Unhurried()
+    beats = Heartbeats(slicer=slicer)
+    beats.topic("many", MANY_PARTITIONS + 1)
+    first = beats.join("a", "many")
+    beats.join("b", "many")
+    assert slicer.in_steps == 0
+    beats.beat("a", first.member_epoch)
+    assert slicer.in_steps == 1
+
+
 def test_a_decision_that_is_made_twice_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
