@@ -8,13 +8,14 @@ refused.
 Kafka: JaasContext, SaslChannelBuilder, BrokerSecurityConfigs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .broker_config import BrokerConfig
 from .errors import ConfigError, invalid_value
 from .jaas import JaasEntry, parse_jaas
 from .key import INT_MAX
-from .listener_settings import ListenerSettings
+from .listener_settings import ListenerSettings, listener_keys
 from .listeners import Listener
 
 PLAIN, SCRAM_SHA_256, SCRAM_SHA_512 = "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"
@@ -94,6 +95,17 @@ def sasl_listener(config: BrokerConfig, listener: Listener) -> SaslListener:
         max_receive_bytes=INT_MAX if max_receive_bytes == NO_LIMIT else max_receive_bytes,
         settings=settings,
     )
+
+
+def texts_of(settings: ListenerSettings) -> Mapping[str, str | None]:
+    """The settings of SASL as written: the listener's, and those of its mechanisms."""
+    names = [name for name in listener_keys() if not name.startswith("ssl.")]
+    texts = {name: settings.text(name) for name in names}
+    for mechanism in _LOGIN_MODULES:
+        for name in names:
+            key = settings.mechanism_key(mechanism, name)
+            texts[key] = settings.mechanism_text(mechanism, name)
+    return texts
 
 
 def _mechanism(name: str, settings: ListenerSettings) -> SaslMechanism:

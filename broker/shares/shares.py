@@ -55,6 +55,8 @@ MAX_LED_AT_ONCE = 1024
 MAX_IN_FLIGHT_AT_ONCE = 200
 # At most this many share-partitions are looked at, and closed, in one turn.
 CLOSED_AT_ONCE = 256
+# The shortest time between two warnings that a stored state cannot be read.
+WARN_EVERY_MS = 60_000
 
 
 class Shares:
@@ -91,6 +93,7 @@ class Shares:
         self._unreleased: dict[SessionKey, list[Place]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._led: dict[SharePartitionKey, LedPartition] = {}
+        self._warn_again_ms = 0
         self._keys_to_end: list[SharePartitionKey] = []
         self._lock_ends = KeyedDeadlines(self.alarm.deadlines, self._locks_ended)
         self._archiving = Archiving(queues, slices, self._archive, self._archived, self.is_open)
@@ -106,6 +109,14 @@ class Shares:
 
     def open(self, key: SharePartitionKey, step: Step = no_step) -> LedPartition:
         """Return a share-partition; its stored state is read at first. Raises as LedPartition."""
+        try:
+            return self._open(key, step)
+        except ApiError as error:
+            if error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE:  # clients are not told
+                self._warn(key, error)
+            raise
+
+    def _open(self, key: SharePartitionKey, step: Step) -> LedPartition:
         for each_step in (step, no_step):
             led = self.find(key)
             if led is not None:
@@ -123,6 +134,13 @@ class Shares:
         self._led[key] = opened
         self._archiving.add(opened, letters)
         return opened
+
+    def _warn(self, key: SharePartitionKey, error: ApiError) -> None:
+        """Log that a stored state cannot be read, but not at each attempt."""
+        timer_ms = self._clock().timer_ms
+        if timer_ms >= self._warn_again_ms:
+            self._warn_again_ms = timer_ms + WARN_EVERY_MS
+            logger.warning("the stored state of %s cannot be read now: %s", key.text, error)
 
     def _read(self, key: SharePartitionKey, step: Step) -> LedPartition:
         log = self._find_log(key.topic_id, key.partition)

@@ -125,7 +125,7 @@ class ClassicJoins:
         """
         group = draft.group
         replaced = group.static_member(updated.instance_id)
-        if replaced is None or not self._downgrades.can_convert_without(group, replaced):
+        if replaced is None or not self._downgrades.can_convert_without(draft, replaced):
             return None
         needs_new_target = group.assignment_epoch < draft.epoch
         if not needs_new_target:

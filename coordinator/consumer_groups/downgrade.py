@@ -84,17 +84,18 @@ class Downgrades:
             return False
         leaving_ids = {member.member_id for member in leaving}
         remaining = {id_: each for id_, each in group.members.items() if id_ not in leaving_ids}
-        if not remaining or not self._is_allowed(group, len(remaining)):
+        if not remaining or not self._is_allowed(draft, len(remaining)):
             return False
         reason = "the last member of the consumer protocol has left"
         return self._convert(draft, remaining, list(group.members), reason)
 
     # -- a replacement -----------------------------------------------------------------------------
 
-    def can_convert_without(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
+    def can_convert_without(self, draft: ConsumerDraft, replaced: ConsumerMember) -> bool:
         """Whether the group may be converted when a classic member replaces `replaced`."""
+        group = draft.group
         is_last = not replaced.uses_classic_protocol and group.only_classic_without([replaced])
-        return is_last and self._is_allowed(group, len(group.members))
+        return is_last and self._is_allowed(draft, len(group.members))
 
     def convert_on_replacement(
         self,
@@ -120,7 +121,7 @@ class Downgrades:
 
     # -- conversion --------------------------------------------------------------------------------
 
-    def _is_allowed(self, group: ConsumerGroup, size: int) -> bool:
+    def _is_allowed(self, draft: ConsumerDraft, size: int) -> bool:
         """Whether the settings allow a classic group of this size in place of the group."""
         obstacle = None
         if not self._configs.broker.migration_policy.allows_downgrade:
@@ -128,7 +129,8 @@ class Downgrades:
         elif not self._classic_rebalance.has_room_for(size):
             obstacle = f"its {size} members are more than group.max.size"
         if obstacle is not None:
-            logger.info("group %s cannot become a classic group: %s", group.group_id, obstacle)
+            text = "group %s cannot become a classic group: %s"
+            draft.log(logging.INFO, text, draft.group_id, obstacle)
         return obstacle is None
 
     def _convert(
@@ -159,7 +161,8 @@ class Downgrades:
                 )
             }
         except (NoCommonProtocolError, DecodeError) as error:
-            logger.warning("group %s stays a consumer group: %s", group.group_id, error)
+            text = "group %s stays a consumer group: %s"
+            draft.log(logging.WARNING, text, group.group_id, error)
             return False
         draft.records += group_tombstones(
             group.group_id, tombstoned_ids, group.subscriptions.resolved_regexes, draft.step

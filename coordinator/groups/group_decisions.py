@@ -26,6 +26,8 @@ from odradek.coordinator.runtime.outcome import JoinedRecord, JournalRecord, Out
 from odradek.coordinator.runtime.steps import Step, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
+from odradek.protocol.records.consumer_group import ConsumerGroupTargetAssignmentMemberKey
+from odradek.protocol.records.streams_group import StreamsGroupTargetAssignmentMemberKey
 
 from .group_shards import GroupShard, GroupShards
 from .modern_group_commits import commit
@@ -39,6 +41,11 @@ MAX_ATTEMPTS = 10
 FEW_RECORDS = 20
 # Records of members that own more partitions or tasks are not replayed at once.
 MANY_PARTITIONS = 2_000
+# The replay of these records leaves alone what their member owns.
+_TARGET_KEYS = (
+    ConsumerGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMemberKey,
+)
 
 
 class TakesLongError(Exception):
@@ -177,9 +184,10 @@ class GroupDecisions:
 
 def _changes_much(group: object, records: Sequence[JournalRecord]) -> bool:
     """Whether some members that the records change own very many partitions or tasks."""
-    if not isinstance(group, EpochGroup):
+    if not records or not isinstance(group, EpochGroup):
         return False
-    changed = {getattr(record.key, "member_id", "") for record in records}
+    keys = (record.key for record in records if not isinstance(record.key, _TARGET_KEYS))
+    changed = {getattr(key, "member_id", "") for key in keys}
     owned: int = sum(group.members[each].owned_count for each in changed if each in group.members)
     return owned > MANY_PARTITIONS
 

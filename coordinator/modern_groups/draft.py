@@ -3,12 +3,14 @@
 A heartbeat is decided in steps: find the member, update its subscription, compute the targets,
 reconcile the member. The draft is passed from step to step and collects records. The steps read the
 group and never change it. What changes soft state (state that is not journaled, for example
-deadlines) is a callback in `then`. It refers to the group by its id: a draft about a group that
-does not exist yet reads an empty group, which is dropped, and replay creates the real one.
+deadlines), and what is logged, is a callback in `then`. It refers to the group by its id: a draft
+about a group that does not exist yet reads an empty group, which is dropped, and replay creates the
+real one.
 """
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -82,7 +84,11 @@ class Draft(Generic[G]):
         """Raise the group epoch by one, which makes the targets out of date."""
         self.epoch += 1
         self.records.append(self._epoch_record(self.group_id, self.epoch, metadata_hash))
-        logger.info("group %s: epoch %d, %s", self.group_id, self.epoch, reason)
+        self.log(logging.INFO, "group %s: epoch %d, %s", self.group_id, self.epoch, reason)
+
+    def log(self, level: int, text: str, *args: object) -> None:
+        """Log the line when the records are written. Until then the decision may be made again."""
+        self.then.append(partial(logger.log, level, text, *args))
 
     def outcome(self, reply: R) -> Outcome[DraftResult[R]]:
         """Return the outcome of the finished draft, with its reply."""

@@ -197,6 +197,7 @@ class StreamsRebalance:
         Raises ApiError UNKNOWN_SERVER_ERROR if the assignor fails.
         """
         group = draft.group
+        warn = partial(draft.log, logging.WARNING, "group %s: %s", group.group_id)
         targets = dict.fromkeys(members, NOTHING)
         if topology.is_ready and topology.subtopologies is not None:
             specs = {
@@ -211,7 +212,7 @@ class StreamsRebalance:
             }
             replicas = int(draft.assignment_configs.get(NUM_STANDBY_REPLICAS, 0))
             try:
-                targets = assign(specs, topology.subtopologies, replicas, draft.step)
+                targets = assign(specs, topology.subtopologies, replicas, draft.step, warn)
             except AssignorError as error:
                 logger.error(
                     "group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error

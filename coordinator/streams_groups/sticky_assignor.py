@@ -66,6 +66,7 @@ def assign(
     subtopologies: Mapping[str, ConfiguredSubtopology],
     num_standby_replicas: int,
     step: Step = no_step,
+    warn: Callable[[str], object] = logger.warning,
 ) -> dict[str, Tasks]:
     """Return the target of every member. Raises AssignorError if there is no member."""
     if not members:
@@ -74,6 +75,9 @@ def assign(
     assignment.assign_active()
     if num_standby_replicas:
         assignment.assign_standby()
+    if assignment.missing_standby:
+        count = assignment.missing_standby
+        warn(f"{count} standby tasks are missing: there are too few processes")
     return {member_id: assignment.tasks_of(member_id) for member_id in stepping(members, step)}
 
 
@@ -128,6 +132,7 @@ class _Assignment:
     ) -> None:
         self._step = step
         self._replicas = num_standby_replicas
+        self.missing_standby = 0
         self._process_of: dict[str, ProcessLoad] = {}
         self._active_before: dict[TaskId, str] = {}
         self._standby_before: dict[TaskId, list[str]] = {}
@@ -218,10 +223,7 @@ class _Assignment:
         for given in range(replicas):
             tasks_of_member = by_load.give(task, is_active=False)
             if tasks_of_member is None:
-                logger.warning(
-                    "task %s_%d: %d of %d standby tasks are missing: there are too few processes",
-                    *task, replicas - given, self._replicas,
-                )  # fmt: skip
+                self.missing_standby += replicas - given
                 return
             self._share.note(tasks_of_member)
 

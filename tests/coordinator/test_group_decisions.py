@@ -1,6 +1,7 @@
 """A decision that takes long is made in slices, and committed if its group has not changed."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -12,7 +13,9 @@ from odradek.broker.turns.full_collections import FullCollections
 from odradek.broker.turns.group_slices import GroupSlices
 from odradek.broker.turns.large_turns import LargeTurns
 from odradek.broker.turns.slices import SliceRunner, Surroundings
+from odradek.coordinator.any_group.group_settings import MigrationPolicy
 from odradek.coordinator.classic_groups.group import ClassicGroup
+from odradek.coordinator.groups import group_decisions
 from odradek.coordinator.groups.group_decisions import MANY_PARTITIONS, MAX_ATTEMPTS, GroupDecisions
 from odradek.coordinator.groups.group_shards import GroupShard
 from odradek.coordinator.modern_groups.draft import DraftResult
@@ -22,6 +25,7 @@ from odradek.coordinator.runtime.timers import Now
 from odradek.coordinator.streams_groups.group import StreamsGroup
 from odradek.protocol.errors import ApiError, ErrorCode
 from tests.support.both_lives import assert_log_agrees
+from tests.support.classic_consumers import ClassicConsumer, Consumer, settle
 from tests.support.groups import GROUP, Groups, classic_member
 from tests.support.heartbeats import REBALANCE_MS, Heartbeats
 from tests.support.streams_members import StreamsMembers
@@ -151,6 +155,36 @@ class Unhurried(InSteps):
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Any:
         self.in_steps += 1
         return super().run(work)
+
+
+def test_a_member_of_which_only_the_target_changes_may_own_very_many_partitions() -> None:
+    slicer = Unhurried()
+    beats = Heartbeats(slicer=slicer)
+    beats.topic("many", MANY_PARTITIONS + 1)
+    first = beats.join("a", "many")
+    beats.join("b", "many")
+    assert slicer.in_steps == 0
+    beats.beat("a", first.member_epoch)
+    assert slicer.in_steps == 1
+
+
+def test_a_decision_that_is_made_twice_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(group_decisions, "MANY_PARTITIONS", -1)
+    caplog.set_level(logging.INFO, "odradek.groups")
+    slicer = Unhurried()
+    beats = Heartbeats(slicer=slicer, migration_policy=MigrationPolicy.UPGRADE)
+    beats.topic("t", 4)
+    old, new = ClassicConsumer(beats, "t"), Consumer(beats, "new", "t")
+    settle(beats, old)
+    settle(beats, new, old)
+    before = slicer.in_steps
+    assert new.leave() is ErrorCode.NONE
+    assert slicer.in_steps == before + 1
+    assert "cannot become a classic group: online downgrade is disabled" in caplog.text
+    assert "removed new" in caplog.text
+    assert len(caplog.messages) == len(set(caplog.messages))
 
 
 @pytest.mark.parametrize("last_epoch", [-1, -2])

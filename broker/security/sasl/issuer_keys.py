@@ -78,6 +78,7 @@ class KeysInFile:
         """Read the file, if it has changed. The keys stay if it has become unreadable."""
         modified_ns = self._time_of_change()
         if modified_ns == self._modified_ns:
+            self._unread = ""  # it is back as it was
             return
         try:
             data = self._path.read_bytes()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.disk.disk_executor import DiskExecutor
@@ -18,7 +19,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import INVALID
 from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener
-from odradek.config.sasl import sasl_listener
+from odradek.config.sasl import sasl_listener, texts_of
 from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import Authenticator, LoginListener
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("odradek.login")
 
+Texts = Mapping[str, str | None]
 R = TypeVar("R")
 
 
@@ -50,7 +52,10 @@ class LoginListeners:
         self._clock = clock
         self._failures = FailedLogins(lambda: clock().timer_ms)
         self._failure_delay_s = config.connection_failed_authentication_delay_ms / 1000
+        self._config = config
         self._listeners: dict[str, LoginListener] = {}
+        # By listener: what the last check has made, for `update_config` to use.
+        self._checked: dict[str, tuple[Texts, LoginListener]] = {}
         self._not_applied: dict[str, str] = {}  # by listener: why its settings are not applied
         issuers: dict[KeySource, IssuerKeys] = {}
         for listener in _with_logins(config):
@@ -67,28 +72,44 @@ class LoginListeners:
         session.max_request_bytes = self._listeners[name].max_receive_bytes
 
     def check_settings(self, config: BrokerConfig) -> None:
-        """Raise ConfigError if a listener's settings cannot be applied.
+        """Raise ConfigError if changed settings of a listener cannot be applied.
 
-        An error that stored settings already have does not block other changes.
+        A listener whose settings stay is not checked: a file that has become unusable does not
+        block other changes. Nor does an error that the listener's stored settings already have.
         """
+        self._checked = {}
         issuers = self._issuers()
         for listener in _with_logins(config):
+            name, texts = listener.name, _texts(config, listener)
+            if texts == _texts(self._config, listener):
+                continue
             try:
-                self._made(config, listener, issuers)
+                self._checked[name] = texts, self._made(config, listener, issuers)
             except ConfigError as error:
-                if str(error) != self._not_applied.get(listener.name):
-                    raise ConfigError(f"{INVALID}: listener {listener.name}: {error}") from None
+                if str(error) != self._not_applied.get(name):
+                    raise ConfigError(f"{INVALID}: listener {name}: {error}") from None
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Apply a changed configuration. `refresh_keys` fetches the keys of new issuers."""
-        issuers = self._issuers()
+        """Apply a changed configuration. `refresh_keys` fetches the keys of new issuers.
+
+        Settings that are not applied are tried again.
+        """
+        before, self._config = self._config, config
+        checked, self._checked = self._checked, {}
+        issuers = self._issuers(made for _, made in checked.values())
         for listener in _with_logins(config):
+            name, texts = listener.name, _texts(config, listener)
+            if texts == _texts(before, listener) and name not in self._not_applied:
+                continue
             try:
-                self._listeners[listener.name] = self._made(config, listener, issuers)
-                self._not_applied.pop(listener.name, None)
+                checked_texts, made = checked.get(name, (None, None))
+                if made is None or checked_texts != texts:
+                    made = self._made(config, listener, issuers)
+                self._listeners[name] = made
+                self._not_applied.pop(name, None)
             except ConfigError as error:
-                self._not_applied[listener.name] = str(error)
-                logger.error("listener %s keeps its logins: %s", listener.name, error)
+                self._not_applied[name] = str(error)
+                logger.error("listener %s keeps its logins: %s", name, error)
 
     async def refresh_keys(self, disk: DiskExecutor) -> None:
         """Read or fetch the keys of token issuers, where that is due."""
@@ -121,11 +142,15 @@ class LoginListeners:
             settings, config.socket_request_max_bytes, issuers, wait_for_keys=wait_for_keys
         )
 
-    def _issuers(self) -> dict[KeySource, IssuerKeys]:
-        """The keys that the listeners use."""
-        every = self._listeners.values()
+    def _issuers(self, others: Iterable[LoginListener] = ()) -> dict[KeySource, IssuerKeys]:
+        """The keys that the listeners use, and those of `others`."""
+        every = chain(self._listeners.values(), others)
         return {source: keys for each in every for source, keys in each.issuers.items()}
 
 
 def _with_logins(config: BrokerConfig) -> Iterator[Listener]:
     return (each for each in config.open_listeners if each.security_protocol.uses_sasl)
+
+
+def _texts(config: BrokerConfig, listener: Listener) -> Texts:
+    return texts_of(config.of_listener(listener.name))

@@ -25,7 +25,7 @@ from .stores import StoreUnreadableError
 
 logger = logging.getLogger("odradek.tls")
 
-# What was read, and the listener's new TLS or why it is refused.
+# What was found, and the listener's TLS with that, new or in use, or why it is refused.
 Change = tuple[Source, ListenerTls | ConfigError]
 
 
@@ -70,7 +70,10 @@ class TlsListeners:
                     raise ConfigError(f"{INVALID}: listener {listener.name}: {error}") from None
 
     def update_config(self, config: BrokerConfig) -> None:
-        """Take over changed settings, and files that have changed."""
+        """Take over changed settings, and files that have changed.
+
+        What the system could not read is left to `check_files`, which does not hold the loop.
+        """
         self._config = config
         for listener in self._listeners:
             self._take_over(listener, self._change(listener, self._settings(listener)))
@@ -81,7 +84,8 @@ class TlsListeners:
         """Take over files that have changed. The disk threads read them."""
         config = self._config
         for listener in self._listeners:
-            change = await self._disk.run(self._change, listener, self._settings(listener))
+            settings = self._settings(listener)
+            change = await self._disk.run(self._change, listener, settings, retries_reads=True)
             if self._config is not config:
                 return  # `update_config` has taken over newer settings and the files
             self._take_over(listener, change)
@@ -100,26 +104,27 @@ class TlsListeners:
         self._tls[listener.name].check_successor(new, settings)
         return new
 
-    def _change(self, listener: Listener, settings: ListenerSettings) -> Change | None:
-        """Read the listener's files if they or its settings have changed.
+    def _change(
+        self, listener: Listener, settings: ListenerSettings, *, retries_reads: bool = False
+    ) -> Change:
+        """Read the listener's files, if they or its settings have changed.
 
-        None if they have not since they were taken over, or refused. What the system could not read
-        is tried again.
+        They are not read again after they were taken over, or refused. With `retries_reads`, those
+        that the system could not read are.
         """
-        source = source_of(settings)
-        refused, error = self._refused.get(listener.name, (None, None))
-        if source == self._tls[listener.name].source:
-            return None
-        if source == refused and not isinstance(error, StoreUnreadableError):
-            return None
+        source, current = source_of(settings), self._tls[listener.name]
+        if source == current.source:
+            return source, current
+        refused, reason = self._refused.get(listener.name, (None, None))
+        is_retried = retries_reads and isinstance(reason, StoreUnreadableError)
+        if reason is not None and source == refused and not is_retried:
+            return source, reason
         try:
             return source, self._successor(listener, settings)
         except ConfigError as error:
             return source, error
 
-    def _take_over(self, listener: Listener, change: Change | None) -> None:
-        if change is None:
-            return
+    def _take_over(self, listener: Listener, change: Change) -> None:
         name, (source, new) = listener.name, change
         if isinstance(new, ConfigError):
             before, reported = self._refused.get(name, (None, None))
@@ -128,6 +133,8 @@ class TlsListeners:
                 logger.error("listener %s keeps its certificates: %s", name, new)
             return
         self._refused.pop(name, None)
+        if new is self._tls[name]:
+            return
         self._tls[name] = new
         logger.info("listener %s: certificates were loaded again: %s", name, new.describe())
         for line in new.expiry_warnings(utc_of(self._now_ms())):

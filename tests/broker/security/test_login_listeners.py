@@ -3,11 +3,15 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from odradek.broker.security.sasl.authenticator import LoginListener
+from odradek.broker.security.sasl.login_mechanisms import LoginMechanisms
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.errors import ConfigError
+from odradek.config.sasl import SaslListener
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from tests.support.broker_in_thread import BrokerInThread, broker_in_thread
@@ -16,6 +20,7 @@ from tests.support.sasl import (
     OAUTH_MODULE,
     PLAIN_MODULE,
     SCRAM_MODULE,
+    SIGNED_TOKENS,
     LoginRefusedError,
     handshake,
     log_in_by_plain,
@@ -100,6 +105,49 @@ def test_stored_settings_that_cannot_be_applied_leave_other_listeners_and_settin
     served.call(lambda _: logins.check_settings(stored("soon")))
     with pytest.raises(ConfigError, match="listener TOKENS"):
         served.call(lambda _: logins.check_settings(stored("0").with_dynamic({TOKENS: "x"})))
+
+
+def test_a_key_file_that_stays_unusable_does_not_block_other_settings(
+    served: BrokerInThread, tmp_path: Path
+) -> None:
+    file = tmp_path / "jwks.json"
+    prefix = "listener.name.tokens.oauthbearer.sasl"
+    tokens = {
+        f"{prefix}.jaas.config": f"{OAUTH_MODULE} required;",
+        f"{prefix}.server.callback.handler.class": SIGNED_TOKENS,
+        f"{prefix}.oauthbearer.jwks.endpoint.url": file.as_uri(),
+        f"{prefix}.oauthbearer.allow.unverified.audience": "true",
+        f"{prefix}.oauthbearer.allow.unverified.issuer": "true",
+    }
+    logins = served.broker.security.logins
+    stored = served.broker.config.with_dynamic(tokens)
+    served.call(lambda _: logins.update_config(stored))
+    file.write_text("{")  # another reason than that it is missing
+    other = stored.with_dynamic({**tokens, "log.retention.ms": "5000"})
+    served.call(lambda _: logins.check_settings(other))
+    more = stored.with_dynamic({**tokens, "listener.name.tokens.connections.max.reauth.ms": "1"})
+    with pytest.raises(ConfigError, match="no JWKS"):
+        served.call(lambda _: logins.check_settings(more))
+
+
+def test_logins_are_made_again_only_if_their_settings_change_and_once(
+    served: BrokerInThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    make = LoginMechanisms.listener
+
+    def noted(
+        mechanisms: LoginMechanisms, listener: SaslListener, *args: Any, **options: Any
+    ) -> LoginListener:
+        made.append(listener.name)
+        return make(mechanisms, listener, *args, **options)
+
+    monkeypatch.setattr(LoginMechanisms, "listener", noted)
+    assert alter(served, {"log.retention.ms": "5000"}) is None
+    assert made == []
+    assert alter(served, {PLAIN: alice_with("new")}) is None
+    assert made == ["PLAIN"]
+    assert logs_in(served, "new")
 
 
 def test_a_new_login_of_a_connection_needs_what_is_configured_then(served: BrokerInThread) -> None:

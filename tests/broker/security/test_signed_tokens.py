@@ -248,6 +248,20 @@ def test_a_changed_file_that_cannot_be_read_for_a_time_is_read_later(
     assert [key["kid"] for key in keys.keys] == ["b"]
 
 
+def test_a_file_that_goes_missing_again_is_reported_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, elsewhere = tmp_path / "jwks.json", tmp_path / "elsewhere.json"
+    file.write_text(json.dumps({"keys": []}))
+    keys = KeysInFile(file)
+    for _ in range(2):
+        file.rename(elsewhere)
+        keys.refresh_if_due()
+        elsewhere.rename(file)
+        keys.refresh_if_due()
+    assert caplog.text.count("stay as they are") == 2
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": 1}', '{"keys": [1]}', "[" * 100_000])
 def test_a_file_that_is_no_key_set_refuses_the_start(tmp_path: Path, text: str) -> None:
     (tmp_path / "jwks.json").write_text(text)

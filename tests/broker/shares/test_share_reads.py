@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.shares.sessions import SessionKey
 from odradek.broker.shares.share_read import MAX_HEADERS, Answers, ShareFetchCall, ShareRead
-from odradek.broker.shares.shares import MAX_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE
+from odradek.broker.shares.shares import MAX_AT_ONCE, MAX_IN_FLIGHT_AT_ONCE, WARN_EVERY_MS
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.share_state.batches import DeliveryBatch
 from odradek.protocol.batch_header import read_header
@@ -159,7 +159,11 @@ def test_a_share_partition_whose_state_is_lost_is_opened_with_a_new_one(tmp_path
     "code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
 )
 def test_a_share_partition_whose_state_cannot_be_read_now_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: ErrorCode, is_lost: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: ErrorCode,
+    is_lost: bool,
 ) -> None:
     """Consumers fail with an error of a coordinator: they do not know it in a ShareFetch."""
 
@@ -179,6 +183,11 @@ def test_a_share_partition_whose_state_cannot_be_read_now_is_tried_again(
             patch.setattr(rig.states.coordinator, "read", refuse)
         assert read.attempt(rig.states.loop.clock(), is_last=False) is None
         assert read.attempt(rig.states.loop.clock(), is_last=True) == {}
+        words = f"the stored state of {rig.key().text} cannot be read now: "
+        assert caplog.text.count(words) == 1
+        rig.states.loop.advance(WARN_EVERY_MS)
+        assert read.attempt(rig.states.loop.clock(), is_last=False) is None
+        assert caplog.text.count(words) == 2
     rig.has_lost_state = is_lost
     answers = read.attempt(rig.states.loop.clock(), is_last=False)
     assert answers is not None

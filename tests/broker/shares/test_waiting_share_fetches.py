@@ -17,7 +17,7 @@ from odradek.broker.turns.turn_queue import TurnQueue
 from odradek.broker.turns.turns import SHARE_FETCHES_S
 from odradek.coordinator.runtime.steps import no_step
 from odradek.coordinator.runtime.timers import Now
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 from tests.support.log_box import put
 from tests.support.requests import build
@@ -25,6 +25,7 @@ from tests.support.share_rig import ShareRig
 from tests.support.share_states import TOPIC_ID
 
 MINUTE_MS = 60_000
+SHORT_WAIT_MS = 20
 MEMBERS = 20
 LIMIT_SECONDS = 100
 
@@ -82,6 +83,7 @@ def waiting_read(
     read: Read | ShareRead,
     happens: Callable[[], None] = lambda: None,
     turns: TurnQueue | None = None,
+    max_wait_ms: int = MINUTE_MS,
 ) -> WaitingRead:
     loop = asyncio.get_running_loop()
     return WaitingRead(
@@ -90,7 +92,7 @@ def waiting_read(
         turns or TurnQueue(loop, SHARE_FETCHES_S),
         lambda: Now(wall_ms=0, timer_ms=0),
         ColdReads(happens),  # type: ignore[arg-type] # likewise
-        MINUTE_MS,
+        max_wait_ms,
     )
 
 
@@ -169,6 +171,28 @@ async def test_a_record_is_looked_for_by_one_of_those_that_wait(
     results = await asyncio.gather(*waiting, return_exceptions=True)
     got = [result for result in results if isinstance(result, dict)]
     assert sorted(answer[TOPIC_ID, 0].acquired_records[0].first_offset for answer in got) == [0, 1]
+
+
+async def test_a_fetch_whose_state_cannot_be_read_is_answered_without_an_error_at_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig, attempts = ShareRig(tmp_path, partitions=1), 0
+
+    def refuse(*_: object) -> None:
+        nonlocal attempts
+        attempts += 1
+        raise ApiError(ErrorCode.NOT_COORDINATOR, "its shard is not served")
+
+    monkeypatch.setattr(rig.states.coordinator, "read", refuse)
+    call = ShareFetchCall(rig.key().group_id, "m", [(TOPIC_ID, 0)], 1, 1 << 20, 1, 1, False)
+    read = ShareRead(rig.shares, rig.files, call)
+    loop = asyncio.get_running_loop()
+    begun_s = loop.time()
+    waiting = waiting_read(read, max_wait_ms=SHORT_WAIT_MS)
+    assert waiting.read_now() is None
+    assert await asyncio.wait_for(waiting, LIMIT_SECONDS) == {}
+    assert loop.time() - begun_s > SHORT_WAIT_MS / 2000  # timers are rounded
+    assert attempts == 3, "at once, when it begins to wait, and at the end"
 
 
 async def test_a_stop_of_the_broker_answers_a_refusal_that_is_delayed() -> None:

@@ -167,7 +167,16 @@ async def test_a_file_that_is_half_written_is_read_again_when_it_is_complete(
     assert rig.served == renewed.certificate
 
 
-@pytest.mark.parametrize("call", ["pathlib.Path.read_bytes", "os.memfd_create"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "pathlib.Path.read_bytes",
+        pytest.param(
+            "os.memfd_create",
+            marks=pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="Linux only"),
+        ),
+    ],
+)
 async def test_a_file_that_the_system_cannot_read_for_a_time_is_taken_over_later(
     files: TlsFiles,
     make: Callable[..., Rig],
@@ -179,17 +188,38 @@ async def test_a_file_that_the_system_cannot_read_for_a_time_is_taken_over_later
     renewed = files.authority.sign("localhost")
     rewrite(files, renewed)
 
+    calls = 0
+
     def refuse(*_: object) -> None:
+        nonlocal calls
+        calls += 1
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with monkeypatch.context() as patched:
         patched.setattr(call, refuse)
         for _ in range(3):
             await rig.tls.check_files()
+        assert calls == 3
+        rig.tls.update_config(rig.config(**{"log.retention.ms": "5000"}))
+        assert calls == 3, "it is not read on the event loop again"
     assert caplog.text.count("Too many open files") == 1
     assert rig.served == files.server.certificate
     await rig.tls.check_files()
     assert rig.served == renewed.certificate
+
+
+async def test_a_file_that_goes_missing_again_is_reported_again(
+    files: TlsFiles, make: Callable[..., Rig], caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = make()
+    elsewhere = files.directory / "elsewhere.pem"
+    for _ in range(2):
+        files.server_pem.rename(elsewhere)
+        await rig.tls.check_files()
+        elsewhere.rename(files.server_pem)
+        await rig.tls.check_files()
+    assert caplog.text.count("listener SSL keeps its certificates") == 2
+    assert "loaded again" not in caplog.text
 
 
 async def test_a_file_that_has_become_unusable_does_not_block_other_settings(

@@ -79,8 +79,11 @@ def test_tasks_without_stores_have_no_standby() -> None:
 
 
 def test_there_are_no_more_standby_tasks_than_other_processes() -> None:
-    targets = assign(members(a="p", b="p"), {"0": subtopology(2, stateful=True)}, 1)
+    warnings: list[str] = []
+    topology = {"0": subtopology(2, stateful=True)}
+    targets = assign(members(a="p", b="p"), topology, 1, warn=warnings.append)
     assert all(not tasks.standby for tasks in targets.values())
+    assert warnings == ["2 standby tasks are missing: there are too few processes"]
 
 
 counts = st.lists(st.integers(1, 5), min_size=1, max_size=3)
