@@ -15,9 +15,9 @@ from odradek.broker.common.log_lines import CLIENT_LOGGERS
 
 from .view import View
 
-MOST_LINES = 150
-MOST_CLIENT_LINES = 50
-MOST_CHARACTERS = 4000  # of one line
+MAX_LINES = 150
+MAX_CLIENT_LINES = 50
+MAX_CHARACTERS = 4000  # of one line
 _ROOT = "odradek"
 
 
@@ -35,8 +35,8 @@ class RecentLines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines: deque[LogEntry] = deque(maxlen=MOST_LINES)
-        self._client_lines: deque[LogEntry] = deque(maxlen=MOST_CLIENT_LINES)
+        self._lines: deque[LogEntry] = deque(maxlen=MAX_LINES)
+        self._client_lines: deque[LogEntry] = deque(maxlen=MAX_CLIENT_LINES)
 
     def install(self) -> None:
         """Begin to collect."""
@@ -55,8 +55,8 @@ class RecentLines(logging.Handler):
             return
         if record.exc_info and record.exc_info[1] is not None:
             text += "\n" + "".join(traceback.format_exception(record.exc_info[1]))
-        if len(text) > MOST_CHARACTERS:
-            text = f"{text[: MOST_CHARACTERS // 2]} … {text[-MOST_CHARACTERS // 2 :]}"
+        if len(text) > MAX_CHARACTERS:
+            text = f"{text[: MAX_CHARACTERS // 2]} … {text[-MAX_CHARACTERS // 2 :]}"
         lines = self._client_lines if record.name in CLIENT_LOGGERS else self._lines
         lines.append(
             LogEntry(

@@ -205,9 +205,9 @@ class _Acquisition:
                 by = state.delivery_count - self._throttle_count + 1
                 throttled_limit = max(1, batch.record_count >> by)
             end = first if last_delivery else last
-            for most_records in (limit, throttled_limit):
-                if most_records is not None and most_records > count:
-                    end = min(end, first + most_records - count - 1)
+            for record_limit in (limit, throttled_limit):
+                if record_limit is not None and record_limit > count:
+                    end = min(end, first + record_limit - count - 1)
             taken = batch.separate(first, end)
             taken.acquire(self._call.member_id, self._call.locked_until_ms)
             acquired.append(Acquired(first, end, taken.delivery_count))

@@ -57,7 +57,7 @@ LONGEST_RETRY_MS = 5_000
 # The longest time for which Complete records wait for another record of their shard, and the number
 # of those that wait. It takes a millisecond to write so many.
 COMPLETE_RECORD_MS = 100
-MOST_COMPLETED = 50
+MAX_COMPLETED = 50
 # How many transactions whose Complete records cannot be written are named in the log.
 LOGGED_COMPLETED = 10
 
@@ -209,11 +209,11 @@ class Completion:
         if left.unsynced:
             return now.timer_ms + SYNC_RETRY_MS
         completed = shard.state.completed
-        if len(completed) >= MOST_COMPLETED:  # their records could not be written
+        if len(completed) >= MAX_COMPLETED:  # their records could not be written
             return now.timer_ms + left.next_delay_ms()
         completed[transactional_id] = complete(left.transaction, now.wall_ms)
         self._records_due.schedule_if_absent(shard, now.timer_ms + COMPLETE_RECORD_MS)
-        if len(completed) == MOST_COMPLETED:
+        if len(completed) == MAX_COMPLETED:
             self._write_completed(shard, now)
         return None
 

@@ -16,7 +16,7 @@ from .pieces import Piece, read_pieces, verify_checksums
 
 # Most transactions are short, so that their markers are not far.
 _LEAST_AHEAD_BYTES = 64 << 10
-_MOST_AHEAD_BYTES = 4 << 20
+_MAX_AHEAD_BYTES = 4 << 20
 _KEY_BYTES = 4  # version and type
 
 
@@ -76,7 +76,7 @@ class SegmentMarkers:
         )
         piece = next(pieces, None)
         if piece is not None:
-            self._ahead_bytes = min(2 * self._ahead_bytes, _MOST_AHEAD_BYTES)
+            self._ahead_bytes = min(2 * self._ahead_bytes, _MAX_AHEAD_BYTES)
             self.add(piece)
         return piece is not None
 

@@ -26,8 +26,8 @@ from .plain import encoded, passwords_of
 from .scram import UnknownNames
 from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
 
-_MOST_KNOWN = 1000
-_MOST_BYTES = 1024
+_MAX_KNOWN = 1000
+_MAX_BYTES = 1024
 
 
 class Passwords:
@@ -59,7 +59,7 @@ class Passwords:
 
     async def are_right(self, name: str, password: str) -> bool:
         """Whether the user has this password. Raises ConfigError."""
-        if not name or not password or max(len(name), len(password)) > _MOST_BYTES:
+        if not name or not password or max(len(name), len(password)) > _MAX_BYTES:
             return False
         self._read_config()
         given = encoded(password)
@@ -91,7 +91,7 @@ class Passwords:
                 expected = credential or self._unknown.credential_of(mechanism, name, False)
                 is_right = await asyncio.to_thread(_is_right, mechanism, expected, password)
                 if is_right and credential is not None:
-                    if len(self._known) >= _MOST_KNOWN:
+                    if len(self._known) >= _MAX_KNOWN:
                         self._known.clear()
                     self._known[name] = credential, digest
                     return True
