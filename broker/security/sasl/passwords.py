@@ -23,8 +23,8 @@ from odradek.coordinator.metadata.scram_mechanisms import (
 )
 
 from .plain import encoded, passwords_of
-from .scram import UnknownNames
-from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
+from .scram import DecoyCredentials
+from .scram_credential import CredentialOf, DecoyIterations, ScramCredential
 
 _MAX_KNOWN = 1000
 _MAX_BYTES = 1024
@@ -37,12 +37,12 @@ class Passwords:
         self,
         config: Callable[[], BrokerConfig],
         credential_of: CredentialOf,
-        iterations_like_a_user: IterationsLikeAUser,
+        decoy_iterations: DecoyIterations,
     ) -> None:
         """`config` returns the configuration that is in force."""
         self._config = config
         self._credential_of = credential_of
-        self._unknown = UnknownNames(iterations_like_a_user)
+        self._decoys = DecoyCredentials(decoy_iterations)
         self._read: BrokerConfig | None = None
         self._are_required = False
         self._plain: list[Mapping[str, bytes]] = []  # of each listener with PLAIN
@@ -88,7 +88,7 @@ class Passwords:
         async with self._lock:
             for mechanism, credential in found:
                 # An unknown user takes as long as a known one.
-                expected = credential or self._unknown.credential_of(mechanism, name, False)
+                expected = credential or self._decoys.credential_of(mechanism, name, False)
                 is_right = await asyncio.to_thread(_is_right, mechanism, expected, password)
                 if is_right and credential is not None:
                     if len(self._known) >= _MAX_KNOWN:
