@@ -87,7 +87,7 @@ def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
     Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
     """
     served = context.served
-    lowest = served.spoken if context.api_version == 0 else served.advertised
+    lowest = served.accepted if context.api_version == 0 else served.advertised
     unlisted = () if context.broker.config.receives_telemetry else OF_TELEMETRY
     return [
         ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)

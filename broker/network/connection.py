@@ -29,7 +29,8 @@ from typing import cast
 from msgspec import Struct
 
 from odradek.broker.quotas.request_meter import RequestMeter
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.answer import Answer, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GROUP_APIS, GroupTurns
 from odradek.broker.turns.large_turns import LARGE_BYTES, LargeTurns
@@ -107,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state = ServingState()
         self._sender = AnswerSender(support.sender)
         self._waiting: asyncio.Future[object] | None = None  # for the answer
-        self._is_cancelled_at_end = False  # see Answer
+        self._is_cancelled_on_disconnect = False  # see Answer
         self._is_lost = False  # its socket is closed
         self._throttled: asyncio.TimerHandle | None = None
         self._turn_bytes = 0  # of large reads, since it has given way
@@ -171,7 +172,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _cancel_waiting(self) -> None:
         """Cancel a request that waits for other clients, because its own one has ended."""
-        if self._waiting is not None and self._is_cancelled_at_end:
+        if self._waiting is not None and self._is_cancelled_on_disconnect:
             # Later: a task that is cancelled before its first step would do nothing.
             self._loop.call_soon(self._waiting.cancel)
 
@@ -182,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         is_stopping = self._state.holds & FINISHING
         self._state.hold(CLOSED)
         self._is_lost = True
-        if self._waiting is not None and (self._is_cancelled_at_end or is_stopping):
+        if self._waiting is not None and (self._is_cancelled_on_disconnect or is_stopping):
             self._waiting.cancel()
         if self._throttled is not None:
             self._throttled.cancel()
@@ -360,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
-        self._is_cancelled_at_end = answer.is_cancelled_at_end
+        self._is_cancelled_on_disconnect = answer.is_cancelled_on_disconnect
         self._state.hold(ANSWER)
         if self._state.has_ended:
             self._cancel_waiting()

@@ -22,8 +22,8 @@ from uuid import uuid4
 
 from odradek.broker.producing.produced_batches import owned
 from odradek.broker.producing.single_batch import SingleBatch
+from odradek.broker.requests.answer import RefusedRequestError
 from odradek.broker.requests.context import RequestContext, ServedVersions
-from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
@@ -113,7 +113,7 @@ class Faults:
             raise RefusedRequestError(f"{key.name} v{context.api_version}: {TEXT}")
         if key is ApiKey.API_VERSIONS:
             context.served = ServedVersions(
-                self._limited(context.served.advertised), self._limited(context.served.spoken)
+                self._limited(context.served.advertised), self._limited(context.served.accepted)
             )
 
     def _limited(self, versions: Mapping[ApiKey, VersionRange]) -> dict[ApiKey, VersionRange]:
