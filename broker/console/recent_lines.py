@@ -1,7 +1,8 @@
 """The last warnings and errors of the broker's log, which the console shows.
 
-They are collected only while there is a console. Clients can cause lines by connecting, so those of
-their loggers have a place of their own: they cannot displace what the broker says of itself.
+They are collected only while there is a console. A client can cause log lines just by connecting.
+The lines of such loggers (CLIENT_LOGGERS) have a buffer of their own, so that they cannot displace
+the broker's own lines.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ class RecentLines(logging.Handler):
         self._client_lines: deque[LogEntry] = deque(maxlen=MAX_CLIENT_LINES)
 
     def install(self) -> None:
-        """Begin to collect."""
+        """Start collecting."""
         logging.getLogger(_ROOT).addHandler(self)
 
     def remove(self) -> None:
-        """End it."""
+        """Stop collecting."""
         logging.getLogger(_ROOT).removeHandler(self)
         self.close()
 
@@ -69,5 +70,6 @@ class RecentLines(logging.Handler):
 
     def entries(self) -> list[LogEntry]:
         """The lines that were kept, the newest first."""
+        # Copies, which are made at once: another thread may log a line while this iterates.
         kept = [*self._lines.copy(), *self._client_lines.copy()]
         return sorted(kept, key=attrgetter("timestamp_ms"), reverse=True)
