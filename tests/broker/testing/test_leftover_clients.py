@@ -156,9 +156,7 @@ def test_only_what_changes_something_makes_a_client_a_leftover_one(broker: Broke
         assert [leftover.topics for leftover in broker.leftover_clients()] == [["payments"]]
 
 
-async def test_a_topic_of_another_client_is_not_that_of_the_leftover_one() -> (
-    None
-):
+async def test_a_topic_of_another_client_is_not_that_of_the_leftover_one() -> None:
     topics: set[str] = set()
 
     async def refuse(_: object, __: object) -> CreateTopicsResponse:
