@@ -75,8 +75,8 @@ METADATA_LOG = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 # If more files of inactive segments than this may be open, all of them are closed.
 MAX_INACTIVE_FILES_OPEN = 2_000
 LOGS_PER_RELEASE = 500  # whose files are closed in one turn
-# At the stop, so many threads close logs. Each log needs some fsyncs, which wait for the disk. A
-# file system writes those of several threads together.
+# The number of threads that close logs at the stop. Each log needs some fsyncs, which wait for the
+# disk. A file system writes those of several threads together.
 CLOSING_THREADS = 8
 
 

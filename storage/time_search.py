@@ -33,7 +33,7 @@ class OffsetAtTime(NamedTuple):
 def search_batches(
     batches: Buffer, *, timestamp_ms: int, start_offset: int, limits: WalkLimits
 ) -> OffsetAtTime | int:
-    """The first record from `start_offset` on that is not older; else the offset to go on from.
+    """The first record from `start_offset` on that is not older; else the offset to continue from.
 
     `batches` begins with a whole batch, and may end within another one. Raises ApiError with
     CORRUPT_MESSAGE, and TooManyRecordsError if the first batch reaches a limit.

@@ -94,7 +94,7 @@ class Subscriptions:
 
 
 def subscription_id(wanted: Wanted, client_instance_id: bytes) -> int:
-    """The id of what is wanted of a client: a CRC, combined with Java's hash of the client's id."""
+    """The id of a client's subscription: a CRC, combined with Java's hash of the client's id."""
     text = f"[{', '.join(wanted.metrics)}]{wanted.push_interval_ms}"
     words = _UUID_WORDS.unpack(client_instance_id)
     number = crc32c(text.encode())

@@ -1,7 +1,7 @@
 """ApiVersions (key 18, v0-5).
 
 Lists the served APIs with their versions, and the features. The APIs of client telemetry (KIP-714)
-are listed only if something becomes of what clients push, as in Kafka. A request in an unknown
+are listed only if the broker uses what clients push, as in Kafka. A request in an unknown
 version is answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose
 minimum level is 0 are left out (KAFKA-17492).
 v3 adds the name and version of the client software · v5 adds the cluster and node that the client

@@ -61,7 +61,7 @@ logger = logging.getLogger("odradek.connection")
 TURN_BYTES = 512 * 1024
 # How long one turn of the event loop serves the requests of a read, not counting the first one.
 SERVE_S = 0.001
-# So much of a frame that is no request is looked at, to say what it may be.
+# How much of a frame that is not a request is examined, to say what it may be.
 _FOREIGN_BYTES = 16
 
 

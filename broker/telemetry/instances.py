@@ -146,7 +146,7 @@ class ClientInstances:
         self._by_id.pop(id_, None)
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget the clients that were not heard of for too long."""
+        """Forget the clients that have been silent for too long."""
         expired = [each.id for each in self._by_id.values() if each.expires_at_ms <= now_ms]
         for id_ in expired:
             del self._by_id[id_]

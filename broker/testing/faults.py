@@ -144,7 +144,7 @@ class Script:
         return self._faults[self._index] if self._index < len(self._faults) else None
 
     def may_change(self, context: RequestContext) -> bool:
-        """Whether the fault is about such requests, whatever they name."""
+        """Whether the fault may concern requests of this kind, whatever they name."""
         fault = self.current
         return (
             fault is not None

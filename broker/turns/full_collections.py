@@ -7,7 +7,7 @@ So none begins by Python's own rule, which counts what has survived younger coll
 true every ten seconds. One begins when the process has half as much more memory as after the last
 one: cycles of any origin cost at most that much.
 
-The objects of a request that are still in use are not worth a look either: a collection waits while
+Nor is it useful to examine the objects of a request that is still served: a collection waits while
 a request holds many.
 
 A young collection looks at the objects that were made since the last one, and at all that they
@@ -46,7 +46,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def memory() -> int:
-    """How much memory the process has that is of no file, in a unit that is always the same.
+    """The memory of the process that does not belong to a file, in a unit that never changes.
 
     (Not `sys.getallocatedblocks`: it reads a word of each page, which takes tens of milliseconds in
     a large process whose pages are in no cache.)
@@ -75,7 +75,7 @@ class FullCollections:
         self._put_off = 0
 
     def put_off(self) -> None:
-        """Begin none until `allow` is called as often."""
+        """Begin none until `allow` has been called once for each call of this."""
         self._put_off += 1
 
     def allow(self) -> None:

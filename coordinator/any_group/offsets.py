@@ -248,7 +248,7 @@ def in_parts(found: Iterable[GroupTopicPartition | None]) -> Iterator[list[Journ
 
 
 def is_full_part(looked_at: int, tombstones: int) -> bool:
-    """Whether so much is enough for one part. A tombstone takes ten times as long as a look."""
+    """Whether this is enough for one part. A tombstone takes ten times as long as a look."""
     return looked_at + 10 * tombstones >= STEPS_OF_A_PART
 
 

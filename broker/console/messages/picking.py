@@ -1,6 +1,7 @@
 """Takes the records that are wanted out of one batch: on the event loop, or in another process.
 
-A record that is picked has the facts of its batch. Keys and values are cut: nobody looks at more.
+A record that is picked has the header of its batch. Keys and values are cut to what the caller can
+use.
 """
 
 from __future__ import annotations
