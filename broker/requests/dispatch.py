@@ -339,7 +339,9 @@ class Dispatcher:
         try:
             return route.codec.decode_small(frame, position)[0]
         except NotSmallError:
-            if len(frame) <= _SHORT_BYTES:  # raises DecodeError if it is not valid
+            # It may be invalid, for example have a corrupt count. A short frame is decoded here to
+            # find out: that raises DecodeError then. A valid one is decoded again, in slices.
+            if len(frame) <= _SHORT_BYTES:
                 route.codec.decode(frame, position)
             raise
 

@@ -44,7 +44,7 @@ TransactionShard = Shard[TransactionTable]
 # Markers are written for so long in one turn, and at least so many: those of a small transaction
 # should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
 TURN_MS = 1
-LEAST_MARKERS = 10
+MIN_MARKERS = 10
 # The delay before the next markers, and before a sync is looked for again. A deadline of the same
 # millisecond comes in another turn.
 NEXT_MS = 0
@@ -229,7 +229,7 @@ class Completion:
         )
         ends_ms = now.timer_ms + TURN_MS
         for number in range(len(left.missing)):
-            if number >= LEAST_MARKERS and self._clock().timer_ms >= ends_ms:
+            if number >= MIN_MARKERS and self._clock().timer_ms >= ends_ms:
                 break
             where = left.missing[-1]
             try:

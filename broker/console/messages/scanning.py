@@ -290,5 +290,5 @@ class Scanner:
                     batches.append(batch)
                     size_bytes += len(batch.data)
             offset = max(offset + 1, found[-1].header.next_offset)
-            max_bytes = min(max_bytes * 4, FETCH_BYTES)
+            max_bytes = min(max_bytes * 4, FETCH_BYTES)  # small at first: most windows are small
         return batches, end, size_bytes
