@@ -56,7 +56,7 @@ class Subscriptions:
         return len(self._by_name)
 
     def update(self, names: Iterable[str], step: Step = no_step) -> None:
-        """Read these subscriptions from the metadata again. To compile patterns takes long."""
+        """Read these subscriptions from the metadata again. Compiling patterns takes long."""
         for name in stepping(names, step):
             settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
             if settings:

@@ -1,6 +1,6 @@
 """The JSON of a request's body. How many values it has is limited before it is parsed.
 
-To parse a megabyte of `[],` takes tens of milliseconds, and to free the lists takes as long.
+Parsing a megabyte of `[],` takes tens of milliseconds, and freeing the lists takes as long.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
 
     def _cancel_waiting(self) -> None:
-        """Cancel a request that waits for other clients, because its own one has ended."""
+        """Cancel a request that waits for other clients, because its own has disconnected."""
         if self._waiting is not None and self._is_cancelled_on_disconnect:
             # Later: a task that is cancelled before its first step would do nothing.
             self._loop.call_soon(self._waiting.cancel)

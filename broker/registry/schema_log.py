@@ -88,7 +88,7 @@ class SchemaLog:
             now_ms = self._broker.clock.now_ms()
             part = made[first : first + MAX_AT_ONCE]
             stored = [Record(record.key, record.value, now_ms) for record in part]
-            # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others
+            # Writing a megabyte of JSON, appending it, and reading it again takes 15 ms. Others
             # are served in between.
             await asyncio.sleep(0)
             if first == 0 and not self.is_current:

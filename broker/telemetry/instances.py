@@ -4,9 +4,9 @@ A client is known by its instance id, which the broker draws when the client ask
 of its requests are kept, so that a client that asks or pushes too soon is refused. A client may
 push at once after it has asked: clients spread their first push over an interval.
 
-An instance is forgotten when its connection closes, and when it has not been heard of for three
+An instance is forgotten when its connection closes, and when it has been silent for three
 intervals, or a minute. There are at most MAX_INSTANCES; a new one takes the place of the one that
-was not heard of for the longest time. A client whose instance was forgotten gets a new one with its
+has been silent for the longest time. A client whose instance was forgotten gets a new one with its
 next request, and the same subscription id.
 
 Kafka: ClientMetricsInstance, ClientMetricsManager (its cache and timer).

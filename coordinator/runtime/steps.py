@@ -82,7 +82,7 @@ def sorted_in_steps(texts: Iterable[str], step: Step) -> list[str]:
 
 
 def free(step: Step, *collections: list[Any] | set[Any] | dict[Any, Any]) -> None:
-    """Empty the collections. To free thousands of objects takes as long as to make them."""
+    """Empty the collections. Freeing thousands of objects takes as long as making them."""
     for each in collections:
         drop = each.popitem if isinstance(each, dict) else each.pop
         for _ in stepping_if_many(range(len(each)), step):

@@ -41,7 +41,7 @@ class Picked(NamedTuple):
     """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null.
 
     `headers` may be the first ones of `header_count`, with `headers_bytes` together. If all were
-    wanted and are many, `headers_json` has them instead: to make thousands of objects of them takes
+    wanted and are many, `headers_json` has them instead: making thousands of objects of them takes
     long.
     """
 

@@ -1,7 +1,7 @@
 """Logins by a name and a password, for what is not Kafka's protocol: HTTP.
 
 The users are those of PLAIN of all listeners, and those of SCRAM, of each mechanism that a listener
-has enabled. To compare a password with a SCRAM credential takes milliseconds, in a thread, one at a
+has enabled. Comparing a password with a SCRAM credential takes milliseconds, in a thread, one at a
 time, so that clients that guess cannot hold up others. So a password that was right is remembered,
 as a digest, as long as the credential is the same.
 """
