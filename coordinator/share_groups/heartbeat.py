@@ -289,8 +289,8 @@ class ShareHeartbeats:
     ) -> Initialization | None:
         """Write which subscribed partitions are to be initialized; None if there are none.
 
-        That excludes partitions whose state exists, or is being initialized since less than the
-        retry interval.
+        Partitions whose state exists, or whose initialization began less than the retry interval
+        ago, are not among them.
         """
         group, now_ms = draft.group, draft.now.wall_ms
         subscribed = group.subscriptions.topics
@@ -312,9 +312,9 @@ class ShareHeartbeats:
         name_of = self._topics.name_of
         record = state_partitions_record(group.group_id, state, name_of, draft.step)
         draft.records.append(record)
-        # New partitions of a topic with initialized ones were added to it: they are read from their
-        # beginning. If an administrator has set the start offsets of some partitions, the others
-        # look the same, and are also read from their beginning, as in Kafka.
+        # A topic with initialized partitions has grown: the new ones are read from their beginning.
+        # If an administrator has set the start offsets of some partitions only, the others look the
+        # same, and are also read from their beginning, as in Kafka.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
         begun = group.state_partitions.deleting.union(group.state_partitions.initializing)
