@@ -398,7 +398,7 @@ class ProducerStates:
         return path
 
     def begin_snapshot(self) -> Path | None:
-        """As `take_snapshot`, but more than ITEMS_OF_A_PART producers are not written at once.
+        """Like `take_snapshot`, but more than ITEMS_OF_A_PART producers are not written at once.
 
         `encode_in_parts` encodes it, and `finish_snapshot` writes it. Raises OSError.
         """

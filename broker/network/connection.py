@@ -496,7 +496,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _close_when_sent(self, reason: str | None) -> None:
-        """As `close`, once the client has the answers to the requests before."""
+        """Like `close`, once the client has the answers to the requests before."""
         if self._state.holds & CLOSED:
             return
         if reason is not None:

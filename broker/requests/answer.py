@@ -83,7 +83,7 @@ class Answer:
         return out, splices
 
     def encoded_in_slices(self, slices: Slices) -> Framed:
-        """As `encoded`. Raises RefusedRequestError if the response is too large."""
+        """Like `encoded`. Raises RefusedRequestError if the response is too large."""
         if self.response.__class__ is bytearray:
             return self.encoded()
         out = self._header()

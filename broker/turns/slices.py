@@ -293,7 +293,7 @@ class _InSlices(Awaitable[T]):
         self._is_cancelled = False
 
     def begin_now(self) -> Generator[Any, Any, T]:
-        """As `__await__`, but the first slice does not wait for a turn."""
+        """Like `__await__`, but the first slice does not wait for a turn."""
         self._begins_now = True
         return self.__await__()
 
