@@ -66,7 +66,7 @@ from .node import BrokerNode
 
 logger = logging.getLogger("odradek")
 
-# So many delegation tokens are looked at, and removed, in one turn.
+# At most this many delegation tokens are examined, and removed, in one turn.
 TOKENS_OF_A_TURN = 100
 
 

@@ -107,7 +107,7 @@ class BrokerNode:
             lambda mechanism, name, is_token: credential_of(
                 self.metadata, self.security.token_credentials, mechanism, name, is_token
             ),
-            lambda mechanism, number: self.metadata.scram_credentials.iterations_like_a_user(
+            lambda mechanism, number: self.metadata.scram_credentials.decoy_iterations(
                 mechanism, number
             ),
             clock.now,

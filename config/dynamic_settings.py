@@ -179,7 +179,7 @@ def effective_config(
 def applied_config(
     written: BrokerConfig, settings: Texts, iterate: Iterate = iter
 ) -> tuple[BrokerConfig, dict[str, str]]:
-    """As `effective_config`, with as many settings as go together; and those left out, with why.
+    """Like `effective_config`, with as many settings as go together; and those left out, with why.
 
     Each setting is valid, and they were valid together when they were made. But the file may have
     changed since, or the rules, which may be stricter in another version.

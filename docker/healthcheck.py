@@ -75,7 +75,7 @@ def exchange(connection: socket.socket) -> bytes:
 
 
 def ask_by_tls(connection: socket.socket) -> bytes:
-    """As `exchange`, by TLS. A demand for a certificate counts as the right answer.
+    """Like `exchange`, by TLS. A demand for a certificate counts as the right answer.
 
     In TLS 1.3 it comes after the handshake, as an alert, which the end of the connection may
     overtake.

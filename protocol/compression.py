@@ -44,7 +44,7 @@ SNAPPY_BLOCK_BYTES = 32 << 10
 # The first piece of a gzip member after the first one; each next piece is twice as long. Pieces are
 # small because the library copies all input after the member's end.
 _GZIP_PIECE_BYTES = 512
-# So many compressed bytes count as one part: they take at most 20 us to unpack, even if they are
+# This many compressed bytes count as one part: they take at most 20 us to unpack, even if they are
 # only empty blocks. The smallest block takes 11 bytes and 0.8 us in gzip, because of its table of
 # codes, and 5 bytes and 10 ns in LZ4.
 GZIP_PART_BYTES = 256

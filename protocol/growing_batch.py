@@ -6,7 +6,7 @@ between two records, and says when there is no room for another one.
 
 from .batch_header import HEADER_BYTES, NO_TIMESTAMP
 from .record import Record, append_record
-from .record_batch import framed
+from .record_batch import with_header
 
 
 class GrowingBatch:
@@ -36,4 +36,6 @@ class GrowingBatch:
 
     def build(self) -> bytearray:
         """Return the batch. It must have a record."""
-        return framed(self._content, self.record_count, self._base_timestamp, self._max_timestamp)
+        return with_header(
+            self._content, self.record_count, self._base_timestamp, self._max_timestamp
+        )

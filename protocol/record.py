@@ -138,7 +138,7 @@ def _append_nullable(out: bytearray, data: bytes | None) -> None:
 
 
 def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
-    """As `read_records`, for the bytes that `payload` returned."""
+    """Like `read_records`, for the bytes that `payload` returned."""
     # Most varints have one byte. They are decoded inline, because a call would cost more.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     append_time = header.max_timestamp if header.is_log_append_time else None
@@ -184,7 +184,7 @@ def read_payload(data: bytes, header: BatchHeader) -> Iterator[Record]:
 def skim_payload(
     data: bytes, header: BatchHeader, max_headers: int = NO_LIMIT
 ) -> Iterator[RecordSkim]:
-    """As `skim_records`, for the bytes that `payload` returned.
+    """Like `skim_records`, for the bytes that `payload` returned.
 
     Raises TooManyRecordsError if all records together have more than `max_headers` headers.
     """

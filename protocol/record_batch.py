@@ -46,19 +46,19 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     as its max timestamp. The records' own timestamps are still stored, but readers ignore them.
     Raises ValueError if there are no records.
     """
-    inside = bytearray()
+    encoded = bytearray()
     count, base_timestamp, max_timestamp = 0, NO_TIMESTAMP, NO_TIMESTAMP
     for record in records:
         if count == 0:
             base_timestamp = max_timestamp = record.timestamp_ms
         max_timestamp = max(max_timestamp, record.timestamp_ms)
-        append_record(inside, record, record.timestamp_ms - base_timestamp, count)
+        append_record(encoded, record, record.timestamp_ms - base_timestamp, count)
         count += 1
     if count == 0:
         raise ValueError("a batch must have at least one record")
     if log_append_time_ms is not None:
         max_timestamp = log_append_time_ms
-    stored = compress(compression, inside, compression_level) if compression else inside
+    stored = compress(compression, encoded, compression_level) if compression else encoded
     attributes = int(compression)
     if log_append_time_ms is not None:
         attributes |= LOG_APPEND_TIME_BIT
@@ -66,7 +66,7 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
         attributes |= TRANSACTIONAL_BIT
     if is_control:
         attributes |= CONTROL_BIT
-    return framed(
+    return with_header(
         stored,
         count,
         base_timestamp,
@@ -80,7 +80,7 @@ def build_batch(  # noqa: PLR0913 - one keyword per field of the header
     )
 
 
-def framed(  # noqa: PLR0913 - the fields of the header
+def with_header(  # noqa: PLR0913 - the fields of the header
     content: bytes | bytearray,
     record_count: int,
     base_timestamp: int,
@@ -93,7 +93,7 @@ def framed(  # noqa: PLR0913 - the fields of the header
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytearray:
-    """Put the header before the records as they are stored, with their CRC."""
+    """Prepend the batch header to the encoded (and compressed) records, and stamp its CRC."""
     batch = bytearray(
         HEADER.pack(
             base_offset,
@@ -102,7 +102,7 @@ def framed(  # noqa: PLR0913 - the fields of the header
             MAGIC_V2,
             0,  # the CRC
             attributes,
-            record_count - 1,
+            record_count - 1,  # the last offset delta
             base_timestamp,
             max_timestamp,
             producer_id,

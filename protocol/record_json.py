@@ -1,8 +1,9 @@
 """Records as lines of JSON in odradek's own form.
 
-Bytes that are no UTF-8 text are in base64, in a field of another name. It holds every record. A
-null value deletes a key from a compacted topic, so it has to be written, as `"value": null`: a line
-that lacks the value, or has a field of another name, is refused.
+Bytes that are not UTF-8 text go in base64 into `key_base64` or `value_base64`, so that every record
+can be written. A null value deletes a key from a compacted topic, so it must be explicit:
+`"value": null`. Readers refuse a line without a value (tools/client/record_json.py), or with a
+field that is not declared here.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from .record import RecordHeaders
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET
 
-_PART = 200  # headers that are written between two steps
+_HEADERS_BETWEEN_STEPS = 200
 
 
 class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
-    """A header of a JsonRecord. It has a value, which may be null, or one in base64."""
+    """A header of a JsonRecord. Either `value`, which may be null, or `value_base64` is set."""
 
     name: str
     value: str | Unset | None = UNSET
@@ -29,7 +30,7 @@ class JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class JsonRecord(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A record in odradek's form. Without a key, the key is null."""
+    """A record in odradek's form. If no key is set, the key is null."""
 
     topic: str | None = None
     partition: int | None = None
@@ -65,17 +66,21 @@ def line_of(
 
 
 def headers_json(headers: RecordHeaders, step: Callable[[], object] = lambda: None) -> bytes:
-    """The headers as a list in JSON; without headers nothing. A record may have 100,000."""
+    """Encode headers as a list in JSON; no headers give b"".
+
+    A record may have 100,000 headers, so `step` is called between parts of them.
+    """
     parts = []
-    for start in range(0, len(headers), _PART):
+    for start in range(0, len(headers), _HEADERS_BETWEEN_STEPS):
         step()
-        part = [JsonHeader(name, *fields_of(data)) for name, data in headers[start : start + _PART]]
+        some = headers[start : start + _HEADERS_BETWEEN_STEPS]
+        part = [JsonHeader(name, *fields_of(data)) for name, data in some]
         parts.append(msgspec.json.encode(part)[1:-1])
     return b"[%b]" % b",".join(parts) if parts else b""
 
 
 def fields_of(data: bytes | None) -> tuple[str | Unset | None, str | Unset]:
-    """The bytes as text, or else in base64; one of both is not set."""
+    """Return (text, UNSET), or (UNSET, base64) for bytes that are not UTF-8; null is a text."""
     if data is None:
         return None, UNSET
     try:

@@ -2,8 +2,8 @@
 
 As in Kafka, a deleted file or directory is renamed at once (`.deleted`, `-delete`) and removed
 `file.delete.delay.ms` later, so that readers can finish. A clock that never jumps measures the
-delay. Removing gigabytes takes long, so the broker's thread takes the due paths from here and
-another thread may remove them.
+delay. Removing gigabytes takes long, so another thread may do it: the event loop takes the paths
+that are due (`take_due`), a thread removes them (`remove_paths`), and the loop notes the result.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from .files import Files
 _logger = logging.getLogger(__name__)
 
 RETRY_AFTER_MS = 60_000
-# A stop waits until those that were taken are removed.
+# Few enough that a stop of the broker, which waits until these are removed, is not held up long.
 TAKEN_AT_ONCE = 100
 
 
@@ -26,8 +26,8 @@ class Deletions:
 
     def __init__(self, timer_ms: Callable[[], int]) -> None:
         self._timer_ms = timer_ms
-        # A heap: when they are due, a number, and paths that were added together. The numbers
-        # differ, so that no paths are compared.
+        # A heap: when they are due, a sequence number, and paths that were added together. The
+        # number breaks ties, so that paths are never compared.
         self._due: list[tuple[int, int, deque[Path]]] = []
         self._added = 0
         self._failed: set[Path] = set()  # a removal failed, and that was logged
@@ -43,13 +43,13 @@ class Deletions:
             heapq.heappush(self._due, (self._timer_ms() + delay_ms, self._added, added))
 
     def take_due(self) -> list[Path]:
-        """Take some of the paths that are due. The caller calls `remove_paths`, then `note`."""
+        """Take up to TAKEN_AT_ONCE paths that are due. Call `remove_paths`, then `note`."""
         now_ms = self._timer_ms()
         paths: list[Path] = []
         while self._due and self._due[0][0] <= now_ms and len(paths) < TAKEN_AT_ONCE:
-            *_, first = self._due[0]
-            paths.append(first.popleft())
-            if not first:
+            *_, together = self._due[0]
+            paths.append(together.popleft())
+            if not together:
                 heapq.heappop(self._due)
         return paths
 

@@ -238,7 +238,7 @@ class Files:
         return b"".join(parts)
 
     def pread_cached(self, file: OpenFile, size: int, position: int) -> bytes | None:
-        """As `pread`, but None if a part is not in the page cache and the system can tell."""
+        """Like `pread`, but None if a part is not in the page cache and the system can tell."""
         if RWF_NOWAIT is None:
             return pread(file.fd, size, position)
         buffer, read = bytearray(size), 0

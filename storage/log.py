@@ -638,7 +638,7 @@ class PartitionLog:
     def read_committed(
         self, offset: int, max_bytes: int, *, at_least_one_batch: bool
     ) -> CommittedRead:
-        """As `read`, but only up to the last stable offset, and with aborted transactions."""
+        """Like `read`, but only up to the last stable offset, and with aborted transactions."""
         records = self.read(offset, max_bytes, at_least_one_batch=at_least_one_batch)
         return self._query(
             lambda: cut_to_committed(

@@ -75,8 +75,8 @@ METADATA_LOG = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 # If more files of inactive segments than this may be open, all of them are closed.
 MAX_INACTIVE_FILES_OPEN = 2_000
 LOGS_PER_RELEASE = 500  # whose files are closed in one turn
-# At the stop, so many threads close logs. Each log needs some fsyncs, which wait for the disk. A
-# file system writes those of several threads together.
+# The number of threads that close logs at the stop. Each log needs some fsyncs, which wait for the
+# disk. A file system writes those of several threads together.
 CLOSING_THREADS = 8
 
 
@@ -542,7 +542,7 @@ class LogManager:
     def begin_creation(
         self, wanted: Iterable[NewLog], *, now_ms: int, are_new: bool = True
     ) -> LogCreation:
-        """As `create`, for several partitions; the caller runs and finishes the creation.
+        """Like `create`, for several partitions; the caller runs and finishes the creation.
 
         Partitions that have a log are skipped. `get` raises the error of one that is not created.
         """
@@ -632,7 +632,7 @@ class LogManager:
         removal.finish()
 
     def begin_deletion(self, partitions: Iterable[TopicPartition]) -> LogRemoval:
-        """As `delete`, but the caller runs and finishes it. From now on the logs are not served."""
+        """Like `delete`, but the caller runs and finishes it. The logs are not served any more."""
         return self._remover.begin(partitions, DirectoryState.DELETE, self._delete_delay_ms)
 
     def drop_future(self, key: TopicPartition) -> None:

@@ -14,7 +14,7 @@ def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
 
 
 def _taken_from(left: list[T]) -> Iterator[list[T]]:
-    while left:  # it gets shorter: to free it as a whole would take milliseconds, too
+    while left:  # it gets shorter: freeing it as a whole would take milliseconds, too
         part = left[:ITEMS_OF_A_PART]
         del left[:ITEMS_OF_A_PART]
         yield part

@@ -283,7 +283,7 @@ class ProducerStates:
         return list(self._open_transactions.items())
 
     def move_open_transactions(self, first_offsets: Mapping[int, int | None]) -> None:
-        """Set the first offsets of open transactions, by producer id; None: it is open no more."""
+        """Set the first offsets of open transactions, by producer id; None: it is closed."""
         for producer_id, first_offset in first_offsets.items():
             self.producers[producer_id].txn_first_offset = (
                 NO_OFFSET if first_offset is None else first_offset
@@ -398,7 +398,7 @@ class ProducerStates:
         return path
 
     def begin_snapshot(self) -> Path | None:
-        """As `take_snapshot`, but more than ITEMS_OF_A_PART producers are not written at once.
+        """Like `take_snapshot`, but more than ITEMS_OF_A_PART producers are not written at once.
 
         `encode_in_parts` encodes it, and `finish_snapshot` writes it. Raises OSError.
         """

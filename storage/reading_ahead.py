@@ -15,7 +15,7 @@ from .segment import Segment
 
 T = TypeVar("T")
 
-MOST_AHEAD = 32  # segments: each needs a few reads, and may need descriptors
+MAX_AHEAD = 32  # segments: each needs a few reads, and may need descriptors
 
 
 def read_each(
@@ -39,12 +39,12 @@ def reading_ahead(
 ) -> WouldWaitError:
     """Add to an error of `segments[index]` what `read` lacks of the segments after it.
 
-    `done`: how many segments before it have been read. So many are added, at most MOST_AHEAD: the
+    `done`: how many segments before it have been read. So many are added, at most MAX_AHEAD: the
     caller may stop at any segment, and few are read in vain.
     """
     # Without tracebacks, whose frames keep files open until Python collects garbage.
     errors = [error.with_traceback(None)]
-    for following in range(index + 1, min(index + 1 + min(done, MOST_AHEAD), len(segments))):
+    for following in range(index + 1, min(index + 1 + min(done, MAX_AHEAD), len(segments))):
         try:
             read(segments[following])
         except WouldWaitError as lacking:

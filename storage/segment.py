@@ -116,7 +116,7 @@ class Segment:
         self._bytes_since_index_entry = 0
         self._has_damage = False  # a batch header was damaged when the indexes were to be rebuilt
         self._is_appendable = False  # whether the index files have their full size
-        self._index_room = 0  # so many entries fit into both indexes, before it is closed
+        self._index_room = 0  # entries that still fit into both indexes; then it is closed
 
     @classmethod
     def create(

@@ -33,7 +33,7 @@ class OffsetAtTime(NamedTuple):
 def search_batches(
     batches: Buffer, *, timestamp_ms: int, start_offset: int, limits: WalkLimits
 ) -> OffsetAtTime | int:
-    """The first record from `start_offset` on that is not older; else the offset to go on from.
+    """The first record from `start_offset` on that is not older; else the offset to continue from.
 
     `batches` begins with a whole batch, and may end within another one. Raises ApiError with
     CORRUPT_MESSAGE, and TooManyRecordsError if the first batch reaches a limit.
@@ -96,7 +96,7 @@ def _search(
 def _search_messages(
     batch: memoryview, header: BatchHeader, timestamp_ms: int, start_offset: int, left: WalkLimits
 ) -> OffsetAtTime | None:
-    """As `_search`, for a message of magic 0 or 1, whose content has no limits."""
+    """Like `_search`, for a message of magic 0 or 1, whose content has no limits."""
     if header.record_count == UNKNOWN_COUNT and left == AT_ONCE:
         raise TooManyRecordsError("a wrapper")
     for record in read_any_records(batch, header):

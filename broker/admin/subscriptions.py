@@ -56,7 +56,7 @@ class Subscriptions:
         return len(self._by_name)
 
     def update(self, names: Iterable[str], step: Step = no_step) -> None:
-        """Read these subscriptions from the metadata again. To compile patterns takes long."""
+        """Read these subscriptions from the metadata again. Compiling patterns takes long."""
         for name in stepping(names, step):
             settings = self._configs.of(ConfigResourceType.CLIENT_METRICS, name)
             if settings:
@@ -94,7 +94,7 @@ class Subscriptions:
 
 
 def subscription_id(wanted: Wanted, client_instance_id: bytes) -> int:
-    """The id of what is wanted of a client: a CRC, combined with Java's hash of the client's id."""
+    """The id of a client's subscription: a CRC, combined with Java's hash of the client's id."""
     text = f"[{', '.join(wanted.metrics)}]{wanted.push_interval_ms}"
     words = _UUID_WORDS.unpack(client_instance_id)
     number = crc32c(text.encode())

@@ -168,7 +168,7 @@ class TopicAdmin:
     async def create_for_client(
         self, names: Sequence[str], permits: Permits
     ) -> dict[str, ApiError]:
-        """As `create_automatically`, except for topics that were deleted a moment ago."""
+        """Like `create_automatically`, except for topics that were deleted a moment ago."""
         async with self._lock:  # a deletion may be running
             deleted = dict.fromkeys(name for name in names if name in self.recent_deletions)
         wanted = [name for name in names if name not in deleted]

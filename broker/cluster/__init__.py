@@ -2,7 +2,7 @@
 
 Each node has an id, a rack and listeners of its own. One log is behind all of them: replication,
 elections and failures are played, and a directory made so is the directory of one node. It tests
-what clients do when brokers fail; it is no copy of the data.
+what clients do when brokers fail; it is not a copy of the data.
 
     partition_roles     which nodes have a partition, and which of them leads: pure decisions
     cluster             the nodes and partitions, and what their changes do in the broker

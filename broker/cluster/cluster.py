@@ -5,7 +5,7 @@ own node. What clients can remember is real there: with every change of a leader
 a new leader epoch, in the metadata and in its log. A coordinator that moves loads its partition of
 the internal topic again.
 
-A restart places all partitions anew.
+A restart places all partitions again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ logger = logging.getLogger("odradek.cluster")
 
 # The replicas of an internal topic, as Kafka's defaults ask for, if there are so many nodes.
 INTERNAL_REPLICAS = 3
-# After so long the replicas that a reassignment adds have all records.
+# How long the replicas that a reassignment adds take to get all records.
 REASSIGNMENT_S = 0.2
 ALL_RECORDS = 1 << 62  # more than any follower lacks
 
@@ -169,7 +169,7 @@ class Cluster:
     def node_back(self, node: int, *, was_killed: bool = False) -> None:
         """A node is there again, and has caught up with the leaders.
 
-        What it had may be lost if it `was_killed`: it is no eligible leader any more.
+        What it had may be lost if it `was_killed`: it is not eligible as leader any more.
         """
         self._silent.discard(node)
         if node in self.live:

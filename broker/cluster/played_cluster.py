@@ -169,12 +169,12 @@ class PlayedCluster:
         self._fall_silent(node_id)
 
     def resume(self, node_id: int) -> None:
-        """Let a paused node go on."""
+        """Let a paused node continue."""
         self._running(node_id).gate.update(is_paused=False)
         self._back(node_id)
 
     def slow(self, node_id: int, delay_ms: int) -> None:
-        """Let a node answer so much later; 0 ends that."""
+        """Delay the answers of a node; 0 ends that."""
         self._running(node_id).gate.update(delay_ms=delay_ms)
 
     def cut_from_client(self, node_id: int, client_id: str) -> None:

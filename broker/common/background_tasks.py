@@ -33,6 +33,6 @@ class BackgroundTasks:
             await asyncio.wait(self.running)
 
     async def close(self) -> None:
-        """As `wait`, at the end."""
+        """Like `wait`, at the end."""
         await self.wait()
         self.is_closed = True

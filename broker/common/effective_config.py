@@ -48,7 +48,8 @@ class EffectiveConfig:
         self.written = written
         self.current = written
         self.layers: Layers = ()
-        self._usable: Layers = ()  # the stored layers, which may not go together
+        # The stored layers: each setting is valid alone, but some may conflict with others.
+        self._usable: Layers = ()
         self._settings: Mapping[str, str] = {}  # the layers merged
         self.on_change: list[Callable[[BrokerConfig], object]] = []
         # Called with the configuration that a request asks for; may raise ConfigError.
@@ -60,7 +61,7 @@ class EffectiveConfig:
     def refresh(self, step: Step = no_step) -> None:
         """Read the stored settings again; if they changed, update `current` and report it.
 
-        They must not change, nor be read by another caller, in a step.
+        `step` may serve other requests. None of them may change the stored settings, or call this.
         """
         usable = tuple(self._layer_of(name, step) for name in self._names)
         if usable == self._usable:
@@ -90,9 +91,10 @@ class EffectiveConfig:
     def check(
         self, name: str, settings: Mapping[str, str], layers: Layers, step: Step = no_step
     ) -> Layers:
-        """Check new settings of the node `name`, or of all brokers (""). Raises ConfigError.
+        """Check the settings that the node `name`, or all brokers (""), would have.
 
-        `layers`: what they are added to. Returns the layers with them.
+        They are all settings of `name`, and replace its layer in `layers`. Returns the resulting
+        layers. Raises ConfigError.
         """
         iterate = partial(stepping, step=step)
         check_settings(settings, of_all_brokers=name == ALL_BROKERS, iterate=iterate)
@@ -118,6 +120,7 @@ class EffectiveConfig:
         names += [
             name
             for name, text in stepping(after.items(), step)
+            # The former are never applied, so each change of any setting warns of them.
             if name in OPENED_AT_START or before.get(name) != text
         ]
         for name in stepping(sorted_in_steps(names, step), step):
@@ -128,8 +131,8 @@ class EffectiveConfig:
             elif name not in after:
                 logger.info("%s is reset to the value of the file", name)
             elif not _is_same(name, self.current, current):
-                use = "" if _has_effect(name) else "; it is stored and has no effect"
-                logger.info("%s is now %s%s", name, printable_value(name, after[name]), use)
+                note = "" if _has_effect(name) else "; it is stored and has no effect"
+                logger.info("%s is now %s%s", name, printable_value(name, after[name]), note)
 
 
 def _is_same(name: str, before: BrokerConfig, after: BrokerConfig) -> bool:
@@ -143,7 +146,7 @@ def _without(names: Container[str], texts: Mapping[str, str], step: Step) -> Map
 
 
 def _has_effect(name: str) -> bool:
-    """Whether odradek uses the key."""
+    """Whether the key is served, of the broker or of a listener. The file cannot have MOVE_RATE."""
     base = without_listener(name)
     is_of_listener = base != name and (base in LIMITS_OF_LISTENERS or base in listener_keys())
     return name in SERVED_KEYS or name == MOVE_RATE or is_of_listener

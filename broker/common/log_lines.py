@@ -1,6 +1,6 @@
 """The broker's log lines: their formats, one line each, as text or as JSON, and their limits.
 
-A client that sends what is no request has a line in the log each time it connects, and so has a TLS
+Each client that sends something that is not a request has a line in the log, and so has each TLS
 handshake that fails. A port scanner must not fill the disk with them. So there is a limit for the
 lines of one client, and one for those of all clients. Lines that are left out are counted.
 """
@@ -105,7 +105,7 @@ class ClientLineLimit(logging.Filter):
 
 
 def _client_and_reason(record: logging.LogRecord) -> tuple[str, str]:
-    """The address of the client that a line is about, and what it says, without numbers."""
+    """The client's address in a line, and the rest of the line without numbers."""
     first, *others = record.args if isinstance(record.args, tuple) and record.args else [""]
     texts = [str(each) for each in others if not isinstance(each, int)]
     return str(getattr(first, "peer_host", first)), " ".join([str(record.msg), *texts])

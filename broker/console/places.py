@@ -17,13 +17,13 @@ RETRY_AFTER = (("Retry-After", "5"),)
 
 
 class Places:
-    """At most `most` responses at once, and at most `most_of_one` for one address."""
+    """At most `max_count` responses at once, and at most `max_of_one` for one address."""
 
-    def __init__(self, what: str, most: int, most_of_one: int) -> None:
+    def __init__(self, what: str, max_count: int, max_of_one: int) -> None:
         """`what` names the responses for those who are refused."""
         self._what = what
-        self._most = most
-        self._most_of_one = most_of_one
+        self._max_count = max_count
+        self._max_of_one = max_of_one
         self._taken: Counter[str] = Counter()
 
     async def hold(
@@ -37,11 +37,11 @@ class Places:
 
     @contextmanager
     def _place(self, address: str) -> Iterator[None]:
-        if self._taken.total() >= self._most:
-            text = f"the broker serves {self._most} {self._what} at once: try again later"
+        if self._taken.total() >= self._max_count:
+            text = f"the broker serves {self._max_count} {self._what} at once: try again later"
             raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, text, RETRY_AFTER)
-        if self._taken[address] >= self._most_of_one:
-            text = f"{address} has {self._most_of_one} {self._what} already: try again later"
+        if self._taken[address] >= self._max_of_one:
+            text = f"{address} has {self._max_of_one} {self._what} already: try again later"
             raise HttpError(HTTPStatus.TOO_MANY_REQUESTS, text, RETRY_AFTER)
         self._taken[address] += 1
         try:

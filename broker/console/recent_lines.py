@@ -1,7 +1,8 @@
 """The last warnings and errors of the broker's log, which the console shows.
 
-They are collected only while there is a console. Clients can cause lines by connecting, so those of
-their loggers have a place of their own: they cannot displace what the broker says of itself.
+They are collected only while there is a console. A client can cause log lines just by connecting.
+The lines of such loggers (CLIENT_LOGGERS) have a buffer of their own, so that they cannot displace
+the broker's own lines.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from odradek.broker.common.log_lines import CLIENT_LOGGERS
 
 from .view import View
 
-MOST_LINES = 150
-MOST_CLIENT_LINES = 50
-MOST_CHARACTERS = 4000  # of one line
+MAX_LINES = 150
+MAX_CLIENT_LINES = 50
+MAX_CHARACTERS = 4000  # of one line
 _ROOT = "odradek"
 
 
@@ -35,15 +36,15 @@ class RecentLines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines: deque[LogEntry] = deque(maxlen=MOST_LINES)
-        self._client_lines: deque[LogEntry] = deque(maxlen=MOST_CLIENT_LINES)
+        self._lines: deque[LogEntry] = deque(maxlen=MAX_LINES)
+        self._client_lines: deque[LogEntry] = deque(maxlen=MAX_CLIENT_LINES)
 
     def install(self) -> None:
-        """Begin to collect."""
+        """Start collecting."""
         logging.getLogger(_ROOT).addHandler(self)
 
     def remove(self) -> None:
-        """End it."""
+        """Stop collecting."""
         logging.getLogger(_ROOT).removeHandler(self)
         self.close()
 
@@ -55,8 +56,8 @@ class RecentLines(logging.Handler):
             return
         if record.exc_info and record.exc_info[1] is not None:
             text += "\n" + "".join(traceback.format_exception(record.exc_info[1]))
-        if len(text) > MOST_CHARACTERS:
-            text = f"{text[: MOST_CHARACTERS // 2]} … {text[-MOST_CHARACTERS // 2 :]}"
+        if len(text) > MAX_CHARACTERS:
+            text = f"{text[: MAX_CHARACTERS // 2]} … {text[-MAX_CHARACTERS // 2 :]}"
         lines = self._client_lines if record.name in CLIENT_LOGGERS else self._lines
         lines.append(
             LogEntry(
@@ -69,5 +70,6 @@ class RecentLines(logging.Handler):
 
     def entries(self) -> list[LogEntry]:
         """The lines that were kept, the newest first."""
+        # Copies, which are made at once: another thread may log a line while this iterates.
         kept = [*self._lines.copy(), *self._client_lines.copy()]
         return sorted(kept, key=attrgetter("timestamp_ms"), reverse=True)

@@ -5,7 +5,7 @@ retention starts a new segment. On a completely full disk none of them could fre
 `odradek.min.free.bytes`, and after a write that found no space, Produce to the partitions of that
 directory is refused and everything else goes on. When space is free again, Produce works again.
 What a user's quota leaves is not in the free space that the file system reports. So Produce works
-again only after as much as LEAST_FREE_BYTES could be written, and removed again.
+again only after as much as MIN_FREE_BYTES could be written, and removed again.
 
 Logs that could not be opened, recovered or created because of a full disk or too many open files
 are retried as soon as there are space and descriptors.
@@ -38,7 +38,7 @@ logger = logging.getLogger("odradek.disk")
 
 # A directory that refuses Produce takes it again when at least this much is free, whatever is
 # configured.
-LEAST_FREE_BYTES = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 
 # Postponed logs are retried only if more descriptors are free: else each try would be in vain.
 SPARE_DESCRIPTORS = 16
@@ -93,10 +93,10 @@ class DiskSpace:
 
     def _needed_bytes(self) -> int:
         """The free space with which a directory takes records again."""
-        return max(self._min_free_bytes(), LEAST_FREE_BYTES)
+        return max(self._min_free_bytes(), MIN_FREE_BYTES)
 
     def _writable_bytes(self, directory: Path, needed_bytes: int) -> int:
-        """The free space of a directory; 0 if a file of LEAST_FREE_BYTES does not fit in.
+        """The free space of a directory; 0 if a file of MIN_FREE_BYTES does not fit in.
 
         No file is written if less space is free than is needed: what is left is for others.
         """
@@ -105,7 +105,7 @@ class DiskSpace:
             return free_bytes
         file = directory / SPACE_CHECK
         try:
-            self._files.write(file, bytes(LEAST_FREE_BYTES))
+            self._files.write(file, bytes(MIN_FREE_BYTES))
         except OSError as error:
             if is_full_disk(error):
                 return 0

@@ -166,7 +166,7 @@ class LogWatch:
         return [key for _, key in sorted(self._keys[log] for log in self._new_bytes)]
 
     async def wait(self, missing_bytes: int, max_wait_ms: float) -> bool:
-        """Wait until there are so many new bytes. The result is that of `FetchWaiters.wait`."""
+        """Wait until there are this many new bytes. The result is that of `FetchWaiters.wait`."""
         if self._sum_bytes >= missing_bytes:
             return True
         if self._waiters.is_stopping:
@@ -195,7 +195,7 @@ class LogWatch:
             self.release(is_readable=True)
 
     def close(self, step: Step) -> None:
-        """Count no more."""
+        """Stop counting."""
         for log in stepping(iter(self._ends), step):
             log.on_append.discard(self._appended)
 

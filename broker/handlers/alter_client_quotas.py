@@ -5,7 +5,7 @@ Kafka: ControllerApis.handleAlterClientQuotas, AlterClientQuotasRequest."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation
-from odradek.coordinator.metadata.quota_changes import MOST_PARTS, QuotaAlteration, sorted_entity
+from odradek.coordinator.metadata.quota_changes import MAX_PARTS, QuotaAlteration, sorted_entity
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.alter_client_quotas import (
@@ -50,7 +50,7 @@ def alteration_of(
     entity: dict[str, str | None] = {}
     for part in context.sliced(entry.entity):
         # The first part that is too much shows that the entity is refused: no more are needed.
-        if len(entity) <= MOST_PARTS or part.entity_type in entity:
+        if len(entity) <= MAX_PARTS or part.entity_type in entity:
             entity[part.entity_type] = part.entity_name
     return QuotaAlteration(
         entity=entity,

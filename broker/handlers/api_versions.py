@@ -1,7 +1,7 @@
 """ApiVersions (key 18, v0-5).
 
 Lists the served APIs with their versions, and the features. The APIs of client telemetry (KIP-714)
-are listed only if something becomes of what clients push, as in Kafka. A request in an unknown
+are listed only if the broker uses what clients push, as in Kafka. A request in an unknown
 version is answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose
 minimum level is 0 are left out (KAFKA-17492).
 v3 adds the name and version of the client software · v5 adds the cluster and node that the client
@@ -87,7 +87,7 @@ def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
     Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
     """
     served = context.served
-    lowest = served.spoken if context.api_version == 0 else served.advertised
+    lowest = served.accepted if context.api_version == 0 else served.advertised
     unlisted = () if context.broker.config.receives_telemetry else OF_TELEMETRY
     return [
         ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)

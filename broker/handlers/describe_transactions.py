@@ -1,8 +1,8 @@
 """DescribeTransactions (key 65, v0).
 
-Describes transactional ids: the state of the last transaction, or of the open one, and the
-partitions that it has. Partitions of topics that the client may not describe are left out. An id
-that a request names again is described once, because all its partitions are listed."""
+Describes transactional ids: the state of the open transaction, or of the last one, and its
+partitions. Partitions of topics that the client may not describe are left out. An id that a request
+repeats is described once: a short request could otherwise cause a huge response."""
 
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import AclOperation, ResourceType

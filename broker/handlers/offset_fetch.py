@@ -2,8 +2,8 @@
 
 Returns the committed offsets of groups, in the topics of the request or, if these are null, in all
 topics. The offset of a partition without a committed offset is -1.
-Apache Kafka serves v1 and above, and so these are advertised. v0 is also served, for clients of
-Kafka 0.8. It reports a partition without a committed offset as unknown.
+v0 is not advertised, as in Apache Kafka since 4.0, but is served, for clients of Kafka 0.8. It
+reports a partition without a committed offset as unknown.
 v2 adds requests for all topics, and an error for the whole group · v5 adds leader epochs · v7 can
 ask for stable offsets: a partition whose offset an open transaction may change gets
 UNSTABLE_OFFSET_COMMIT (KIP-447) · v8 takes several groups (KIP-709) · v9 adds member epochs
@@ -24,6 +24,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from odradek.protocol.schema import replace
 
 FIRST_VERSION_WITH_GROUP_ERRORS = 2
 FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
@@ -34,7 +35,7 @@ NO_OFFSET = -1
 def handle(
     context: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
-    if context.api_version:
+    if context.api_version > 0:
         return respond(context, request)
     # Normally a client first looks up the coordinator, which creates `__consumer_offsets`. A client
     # of v0 does not look it up, so the topic may have to be created here.
@@ -103,9 +104,9 @@ def fetch_topics(
             refused.append(topic_with_error(context, topic, error.code))
     offsets = context.broker.coordinators.groups.offsets
     fetched = offsets.fetch(wanted, resolved, stable=stable, step=context.step)
-    if not context.api_version:
+    if context.api_version == 0:
         fetched = [
-            missing_as_unknown_partition(context, topic) for topic in context.sliced(fetched)
+            report_uncommitted_as_unknown(context, topic) for topic in context.sliced(fetched)
         ]
     return [*fetched, *refused]
 
@@ -122,26 +123,21 @@ def resolve_topic(
     )
 
 
-def missing_as_unknown_partition(
+def report_uncommitted_as_unknown(
     context: RequestContext, topic: OffsetFetchResponseTopic
 ) -> OffsetFetchResponseTopic:
-    """Report partitions without a committed offset as unknown, after the others.
+    """Report partitions without a committed offset as unknown.
 
     v0 read the offsets from ZooKeeper, where such a partition had no node.
     """
-    missing: list[int] = []
-    committed: list[OffsetFetchResponsePartition] = []
-    for item in context.sliced(topic.partitions):
-        if item.committed_offset < 0:
-            missing.append(item.partition_index)
-        else:
-            committed.append(item)
-    unknown = topic_with_error(
-        context,
-        OffsetFetchRequestTopic(name=topic.name, partition_indexes=missing),
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return OffsetFetchResponseTopic(
+        name=topic.name,
+        partitions=[
+            replace(each, error_code=error) if each.committed_offset < 0 else each
+            for each in context.sliced(topic.partitions)
+        ],
     )
-    return OffsetFetchResponseTopic(name=topic.name, partitions=[*committed, *unknown.partitions])
 
 
 def group_with_error(

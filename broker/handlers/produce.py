@@ -409,7 +409,7 @@ def check_verified(
         raise UnsyncedBatchError(bytes(batch), error)
     is_old = context.api_version < FIRST_VERSION_THAT_ADDS_PARTITIONS
     if error.code in RETRIED_LATER or (is_old and error.code is ErrorCode.CONCURRENT_TRANSACTIONS):
-        # Old clients retry this error without a look at the metadata.
+        # Old clients retry this error without asking for the metadata again.
         raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"cannot verify: {error.message}")
     raise error
 

@@ -1,7 +1,7 @@
 """PushTelemetry (key 72, v0).
 
-Takes the metrics that a client pushes as OTLP (KIP-714). The answer waits until they were read, so
-that bytes which are no metrics get INVALID_RECORD. Everybody may push."""
+Takes the metrics that a client pushes as OTLP (KIP-714). The answer waits until they were read:
+bytes that are not metrics get INVALID_RECORD. Any client may push."""
 
 from collections.abc import Awaitable
 

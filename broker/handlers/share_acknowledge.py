@@ -1,9 +1,10 @@
 """ShareAcknowledge (key 79, v1-2).
 
-A member of a share group acknowledges records that it has acquired with ShareFetch (KIP-932): they
-are done, to be delivered again, or never. A partition fails without the others, but whole. With the
-final epoch the member's session ends, and its other records become available.
-v2 can renew locks (KIP-1222)."""
+A member of a share group acknowledges records that it has acquired with ShareFetch (KIP-932). Each
+is accepted, released (delivered again) or rejected (never delivered again). Partitions fail
+independently; within one partition all acknowledgements succeed or none does. With the final epoch
+the member's session ends, and its other records become available.
+v2 can renew acquisition locks (KIP-1222)."""
 
 from contextlib import suppress
 
@@ -27,7 +28,7 @@ from odradek.protocol.messages.share_acknowledge import (
 
 def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAcknowledgeResponse:
     shares = context.broker.coordinators.shares
-    check_small(context, request.group_id, request.topics)
+    check_small(context, request.group_id, request.topics)  # may raise NotSmallError
     try:
         member = check_member(context, request.group_id, request.member_id)
         shares.sessions.check_acknowledgement(member, request.share_session_epoch)
@@ -35,7 +36,8 @@ def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAc
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message)
     results = acknowledge_all(context, member, request.topics, is_renewal=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
-        with suppress(ApiError):  # it has ended between two slices
+        # Other requests run between two slices. One of them may have ended the session.
+        with suppress(ApiError):
             shares.release_session(member)
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=shares.lock_duration_ms(member.group_id),
@@ -54,6 +56,7 @@ def by_topic(context: RequestContext, results: Acknowledged) -> list[ShareAcknow
                 partition_index=partition,
                 error_code=ErrorCode.NONE if error is None else error.code,
                 error_message=None if error is None else error.message,
+                # Kafka's defaults. A leader is named only with NOT_LEADER_OR_FOLLOWER.
                 current_leader=ShareAcknowledgeLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
             )
         )

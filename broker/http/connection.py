@@ -199,7 +199,7 @@ class HttpConnection(asyncio.Protocol):
         except HttpError as error:
             response = self._server.error_response(error, self._path)
         except Exception:
-            # The root of a request. The broker goes on.
+            # The root of a request: an error must not end the broker.
             logger.exception("an HTTP request failed")
             failure = HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "see the broker's log")
             response = self._server.error_response(failure, self._path)

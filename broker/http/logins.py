@@ -34,7 +34,7 @@ class HttpLogins:
             lambda mechanism, name, is_token: credential_of(
                 broker.metadata, broker.security.token_credentials, mechanism, name, is_token
             ),
-            lambda mechanism, number: broker.metadata.scram_credentials.iterations_like_a_user(
+            lambda mechanism, number: broker.metadata.scram_credentials.decoy_iterations(
                 mechanism, number
             ),
         )

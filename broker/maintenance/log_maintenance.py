@@ -28,7 +28,7 @@ class LogMaintenance:
             self.cleaner.log_truncated(log)
 
     async def close(self) -> None:
-        """Stop. The next start goes on with what is left."""
+        """Stop. The next start continues with what is left."""
         self.mover.close()
         await self.recovery.close()
         await self.cleaner.close()

@@ -24,7 +24,7 @@ from odradek.storage.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.retention")
 
-LOGS_PER_TURN = 100  # logs that are passed by before other tasks of the event loop run
+LOGS_PER_TURN = 100  # logs that are checked before other tasks of the event loop run
 
 
 class RetentionCheck:

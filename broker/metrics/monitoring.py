@@ -2,7 +2,7 @@
 
 /metrics    all metrics, in Prometheus' text format
 /healthz    200: the event loop of the process answers
-/readyz     200 if the broker is ready; else 503, and a line for each reason
+/readyz     200 if the broker is ready; otherwise 503, and a line for each reason
 """
 
 from __future__ import annotations

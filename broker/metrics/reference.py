@@ -19,7 +19,7 @@ authentication and no encryption, and it is off by default.
 - `/metrics`: all metrics, in Prometheus' text format.
 - `/healthz`: 200 while the process answers.
 - `/readyz`: 200 if all logs are recovered, the coordinators serve all their partitions, no log
-  directory has failed and the broker does not stop; else 503, and a line for each reason.
+  directory has failed and the broker does not stop; otherwise 503, and a line for each reason.
 
 The names and labels are those that the usual rules of the JMX exporter give to Apache Kafka's
 MBeans, and those of kafka-exporter for the lag of groups. Metrics that neither has begin with

@@ -27,7 +27,7 @@ from .metric import Kind, Metric
 from .observed import Observed
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-# So many are made text at once.
+# The number of samples that are formatted at once.
 SAMPLES_PER_PART = 50
 HEADER_LINES = 2
 

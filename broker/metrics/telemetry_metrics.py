@@ -38,7 +38,7 @@ def _dropped(observed: Observed) -> float:
 TELEMETRY_METRICS: list[Metric] = [
     gauge(
         "kafka_server_client_metrics_instance_count",
-        "Clients that have asked for their subscription and were heard of since.",
+        "Clients that have asked for their subscription and have not been forgotten.",
         lambda observed: len(observed.broker.telemetry.instances),
     ),
     counter(

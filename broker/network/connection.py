@@ -29,7 +29,8 @@ from typing import cast
 from msgspec import Struct
 
 from odradek.broker.quotas.request_meter import RequestMeter
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.answer import Answer, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.broker.turns.group_turns import GROUP_APIS, GroupTurns
 from odradek.broker.turns.large_turns import LARGE_BYTES, LargeTurns
@@ -60,7 +61,7 @@ logger = logging.getLogger("odradek.connection")
 TURN_BYTES = 512 * 1024
 # How long one turn of the event loop serves the requests of a read, not counting the first one.
 SERVE_S = 0.001
-# So much of a frame that is no request is looked at, to say what it may be.
+# How much of a frame that is not a request is examined, to say what it may be.
 _FOREIGN_BYTES = 16
 
 
@@ -107,7 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self._state = ServingState()
         self._sender = AnswerSender(support.sender)
         self._waiting: asyncio.Future[object] | None = None  # for the answer
-        self._is_cancelled_at_end = False  # see Answer
+        self._is_cancelled_on_disconnect = False  # see Answer
         self._is_lost = False  # its socket is closed
         self._throttled: asyncio.TimerHandle | None = None
         self._turn_bytes = 0  # of large reads, since it has given way
@@ -170,8 +171,8 @@ class Connection(asyncio.BufferedProtocol):
             return False
 
     def _cancel_waiting(self) -> None:
-        """Cancel a request that waits for other clients, because its own one has ended."""
-        if self._waiting is not None and self._is_cancelled_at_end:
+        """Cancel a request that waits for other clients, because its own has disconnected."""
+        if self._waiting is not None and self._is_cancelled_on_disconnect:
             # Later: a task that is cancelled before its first step would do nothing.
             self._loop.call_soon(self._waiting.cancel)
 
@@ -182,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         is_stopping = self._state.holds & FINISHING
         self._state.hold(CLOSED)
         self._is_lost = True
-        if self._waiting is not None and (self._is_cancelled_at_end or is_stopping):
+        if self._waiting is not None and (self._is_cancelled_on_disconnect or is_stopping):
             self._waiting.cancel()
         if self._throttled is not None:
             self._throttled.cancel()
@@ -360,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             future = asyncio.ensure_future(pending, loop=self._loop)
         self._waiting = future
-        self._is_cancelled_at_end = answer.is_cancelled_at_end
+        self._is_cancelled_on_disconnect = answer.is_cancelled_on_disconnect
         self._state.hold(ANSWER)
         if self._state.has_ended:
             self._cancel_waiting()
@@ -495,7 +496,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def _close_when_sent(self, reason: str | None) -> None:
-        """As `close`, once the client has the answers to the requests before."""
+        """Like `close`, once the client has the answers to the requests before."""
         if self._state.holds & CLOSED:
             return
         if reason is not None:

@@ -92,7 +92,7 @@ class ConnectionLimits:
             name: config.limit_of_listener(name, "max.connection.creation.rate") for name in names
         } | {BROKER: config.max_connection_creation_rate}
         self._max_of_address = config.max_connections_per_ip
-        if config.connection_limits != self._limits_by_host:  # to look up a host takes time
+        if config.connection_limits != self._limits_by_host:  # looking up a host takes time
             self._limits_by_host = config.connection_limits
             self._overrides = {
                 self._addresses.of(host): limit for host, limit in self._limits_by_host.items()

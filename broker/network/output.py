@@ -77,7 +77,7 @@ class PlainOutput(socket.socket):
         return os.sendfile(self.fileno(), file.fd, position, count)
 
     def copy_file(self, file: OpenFile, position: int, count: int) -> int:
-        """As `send_file`, through memory."""
+        """Like `send_file`, through memory."""
         data = pread(file.fd, min(count, READ_BYTES), position)
         return self.send(data) if data else 0
 

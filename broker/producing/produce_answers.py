@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from odradek.broker.requests.answer import RefusedRequestError
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.named_leaders import note_leader_error
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.produce import (

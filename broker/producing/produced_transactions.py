@@ -29,7 +29,7 @@ FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
 
 def verify_all(context: RequestContext, request: ProduceRequest) -> Verified | ApiError:
-    """As `verify`, for a whole request. Returns the error that refuses all of it."""
+    """Like `verify`, for a whole request. Returns the error that refuses all of it."""
     sent = (
         (topic, data)
         for topic in context.sliced(request.topic_data)

@@ -99,7 +99,7 @@ def append_partition(
 def append_single(
     context: RequestContext, request: SingleBatch
 ) -> bytearray | ProduceResponse | None:
-    """As `append_quickly`."""
+    """Like `append_quickly`."""
     broker, target = context.broker, request.target
     if context.meter is not None or broker.disk_space.low:
         return None

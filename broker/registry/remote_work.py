@@ -51,7 +51,7 @@ def do_work(pickled: bytes, *, limits: WalkLimits) -> object:
 
 @contextmanager
 def _limited_time(seconds: float) -> Iterator[None]:
-    """Raise TooManyStepsError in what is done meanwhile after so much time of the processor."""
+    """Raise TooManyStepsError in the body when it has used this much processor time."""
 
     if not hasattr(signal, "setitimer"):  # Windows: the number of steps is the only limit
         yield

@@ -79,12 +79,12 @@ class Asked:
             default = ""
         return self._in_context(self.text("subjectPrefix", default))
 
-    def page(self, found: list[Any], most: int | None = None) -> list[Any]:
-        """The part of a list that the query asks for; at most so many, if there is a limit."""
+    def page(self, found: list[Any], max_items: int | None = None) -> list[Any]:
+        """The part of a list that the query asks for; at most `max_items` if that is given."""
         first = max(_number(self.text("offset", "0")), 0)
         limit = _number(self.text("limit", "-1"))
-        if limit <= 0 or (most is not None and limit > most):
-            return found[first:] if most is None else found[first : first + most]
+        if limit <= 0 or (max_items is not None and limit > max_items):
+            return found[first:] if max_items is None else found[first : first + max_items]
         return found[first : first + limit]
 
     # -- the body ----------------------------------------------------------------------------------

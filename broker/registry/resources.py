@@ -36,7 +36,7 @@ from .requests import Asked
 from .service import RegistryService
 
 READ, WRITE = AclOperation.READ, AclOperation.WRITE
-_MOST_SCHEMAS = 1000  # of one reply to GET /schemas
+_MAX_SCHEMAS = 1000  # of one reply to GET /schemas
 
 
 class Resources:
@@ -103,7 +103,7 @@ class Resources:
             return [each for each in stepping(found, step) if _has_rule(each, rule_type)]
 
         found = await self._service.read_all(find)
-        page = asked.page(found, _MOST_SCHEMAS)
+        page = asked.page(found, _MAX_SCHEMAS)
         return array_response(map(whole_version, page), asked.content_type)
 
     async def schema_of_id(self, asked: Asked) -> Json:

@@ -38,7 +38,7 @@ logger = logging.getLogger("odradek.registry")
 
 READ_BYTES = 256 * 1024
 # More records are appended as several batches. Other requests are served between two of them.
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 MAX_HEADERS = 10_000  # of a batch: one record may have them all, and takes some ms then
 _CONFIGS = {"cleanup.policy": "compact"}
 
@@ -84,11 +84,11 @@ class SchemaLog:
         if made:
             await self._create_topic()
             self._check_policy()
-        for first in range(0, len(made), MOST_AT_ONCE):
+        for first in range(0, len(made), MAX_AT_ONCE):
             now_ms = self._broker.clock.now_ms()
-            part = made[first : first + MOST_AT_ONCE]
+            part = made[first : first + MAX_AT_ONCE]
             stored = [Record(record.key, record.value, now_ms) for record in part]
-            # To write a megabyte of JSON, to append it, and to read it again takes 15 ms. Others
+            # Writing a megabyte of JSON, appending it, and reading it again takes 15 ms. Others
             # are served in between.
             await asyncio.sleep(0)
             if first == 0 and not self.is_current:

@@ -92,7 +92,7 @@ class RegistryService:
         return await self._with_work(change, client)
 
     async def change_all(self, decide: AskAll[Decision[T]]) -> Decision[T]:
-        """As `change`; `decide` goes through all subjects."""
+        """Like `change`; `decide` goes through all subjects."""
 
         return await self._alone(partial(self._changed, partial(self._in_slices, decide)))
 

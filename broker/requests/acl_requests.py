@@ -3,8 +3,8 @@
 from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 
+from .answer import RefusedRequestError
 from .context import RequestContext
-from .dispatch import RefusedRequestError
 
 NO_AUTHORIZER = "No Authorizer is configured"
 

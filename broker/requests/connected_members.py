@@ -40,7 +40,7 @@ Member = tuple[str, str]
 
 
 class ConnectedMembers:
-    """The connection from which each dynamic member was heard last."""
+    """The connection of the last request of each dynamic member."""
 
     def __init__(self, remove: Callable[[str, list[str]], object]):
         """`remove` members (their ids) from a group (its id)."""

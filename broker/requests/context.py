@@ -33,10 +33,13 @@ T = TypeVar("T")
 
 
 class ServedVersions(NamedTuple):
-    """Per API that has a handler: the versions that ApiVersions announces, and all decoded ones."""
+    """The versions of each API that has a handler.
+
+    `advertised` by ApiVersions, and `accepted` in requests: these may be more.
+    """
 
     advertised: Mapping[ApiKey, VersionRange]
-    spoken: Mapping[ApiKey, VersionRange]
+    accepted: Mapping[ApiKey, VersionRange]
 
 
 class RequestContext(Struct, eq=False):

@@ -1,8 +1,8 @@
 """Decodes requests, calls the handler of their API, and encodes the responses.
 
-What depends only on (API, version) is looked up once and kept in a Route: the compiled reader, the
-handler, and whether the response header is flexible. The writer is found by the class of the
-response.
+What depends only on (API, version) is looked up once and kept in a Route: the codec of the request,
+the handler, and whether the response header is flexible. The codec of a response is found by its
+class.
 
 A request that cannot be decoded, or whose API or version is not served, closes the connection, as
 in Kafka: there is no response that the client would understand. ApiVersions is the exception,
@@ -11,8 +11,8 @@ because clients use it to find out what is served: an unknown version of it is a
 
 A small request of the APIs that clients use all the time is served at once. Any other is served in
 slices (broker/turns/slices.py): decoding, handling and encoding give way to other requests. A
-handler that finds a small request to be about much, before it has changed anything, raises
-NotSmallError, and the request is served in slices from its start.
+handler may find that a small request asks for a lot. It then raises NotSmallError, before it has
+changed anything, and the request is served again from its start, in slices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import struct
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from types import UnionType
 from typing import Any, get_args
@@ -28,19 +28,14 @@ from typing import Any, get_args
 from msgspec import Struct
 
 from odradek.broker.broker import Broker
-from odradek.broker.common.traffic import TIMED_EVERY_MS, RequestTraffic
+from odradek.broker.common.traffic import TIMED_EVERY_MS
 from odradek.broker.disk.log_sync import Sync
 from odradek.broker.quotas.client_quotas import Client
 from odradek.broker.quotas.request_meter import RequestMeter
 from odradek.broker.security.sasl.authenticator import Authenticator, LoginFailedError
 from odradek.broker.security.session import Session
 from odradek.broker.turns.message_parts import parts_of
-from odradek.broker.turns.slices import (
-    Result,
-    SliceRunner,
-    Slices,
-    TooManyItemsError,
-)
+from odradek.broker.turns.slices import Slices, TooManyItemsError
 from odradek.coordinator.runtime.steps import free
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import NotSmallError
@@ -49,28 +44,26 @@ from odradek.protocol.headers import (
     has_flexible_response_header,
     read_request_header,
 )
-from odradek.protocol.schema import DecodeError, Message, Splices, codec_for
+from odradek.protocol.schema import DecodeError, Message, codec_for
 
+from .answer import Answer, Framed, RawToken, RefusedRequestError, SlicedAnswer
 from .context import RequestContext, ServedVersions
 from .error_responses import handle_or_refuse
 from .lost_writes import retry_if_lost
-from .route import RESPONSE_HEADER, Handler, KnownFrames, Route
+from .route import Handler, KnownFrames, Route
 from .timed_requests import handle_timed
 
-Retry = Callable[[Message], Awaitable[Message]]
-# A framed response, and the places of file slices in it.
-Framed = tuple[bytearray, Splices]
-
-_SIZE = struct.Struct(">i")
 _KEY_AND_VERSION = struct.Struct(">hh")
-# These responses never depend on a coordinator's writes. Handlers that need fsyncs wait themselves.
+# These responses never reveal what a coordinator has written. Handlers of these APIs that need an
+# fsync wait for it themselves.
 _INDEPENDENT_OF_COORDINATORS = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
     ApiKey.SASL_HANDSHAKE,
     ApiKey.SASL_AUTHENTICATE,
 )
-# Nor do these, if they are answered at once.
+# Nor do these, if they are answered at once: they show metadata, offsets in logs, or that a group
+# rebalances.
 _SHOW_NO_WRITES = (
     *_INDEPENDENT_OF_COORDINATORS,
     ApiKey.API_VERSIONS,
@@ -82,16 +75,16 @@ _SHOW_NO_WRITES = (
     ApiKey.FIND_COORDINATOR,
     ApiKey.HEARTBEAT,
 )
-# These requests wait for what other clients do. They are cancelled when their own client closes;
-# the others run to their end, as all do in Kafka.
-_CANCELLED_AT_END = (
+# These requests wait for what other clients do. They are cancelled when their own client
+# disconnects; the others run to their end, as all do in Kafka.
+_CANCELLED_ON_DISCONNECT = (
     ApiKey.FETCH,
     ApiKey.SHARE_FETCH,
     ApiKey.JOIN_GROUP,
     ApiKey.SYNC_GROUP,
 )
-# A small request of these APIs takes little time. Those of the others may ask about much of what
-# the broker has.
+# A small request of these APIs takes little time. A small request of any other may still read much
+# of the broker's state.
 _SERVED_AT_ONCE = frozenset(
     {
         ApiKey.PRODUCE,
@@ -126,135 +119,13 @@ _SERVED_AT_ONCE = frozenset(
 _SHORT_BYTES = 1024
 # At most this many items are decoded in one slice.
 _ITEMS_OF_A_SLICE = 500
-# A larger response is not sent: most clients would refuse it.
-MAX_RESPONSE_BYTES = 100 * 1024 * 1024
-
-
-class RefusedRequestError(Exception):
-    """A request that gets no response: its connection is closed, and the message says why.
-
-    Without a message the reason has been logged.
-    """
-
-
-class Answer:
-    """A response and what is needed to encode it.
-
-    `pending` is set while the response is still to come; `is_cancelled_at_end` says whether it is
-    to be cancelled when the client closes. `awaits_coordinator` says that the
-    response may reveal what a coordinator has written, see Dispatcher.wait_for_coordinators;
-    `retry` then gives the response to send if that write is lost: if more fsyncs have failed than
-    `lost_before`, which LogSyncs had counted when the request began. `meter` is set if there are
-    quotas; it has the throttle time once the response is known, which is None for acks=0.
-    """
-
-    __slots__ = (
-        "_correlation_id",
-        "_flexible_header",
-        "_version",
-        "awaits_coordinator",
-        "is_cancelled_at_end",
-        "lost_before",
-        "meter",
-        "pending",
-        "response",
-        "retry",
-    )
-
-    def __init__(self, correlation_id: int, version: int, flexible_header: bool) -> None:
-        self.pending: Awaitable[Any] | None = None
-        self.response: Any = None
-        self.is_cancelled_at_end = False
-        self.awaits_coordinator = False
-        self.lost_before = 0
-        self.retry: Retry | None = None
-        self.meter: RequestMeter | None = None
-        self._correlation_id = correlation_id
-        self._version = version
-        self._flexible_header = flexible_header
-
-    def encoded(self) -> Framed:
-        """The framed response."""
-        out = self._header()
-        splices: Splices = []
-        if self.response.__class__ is bytearray:  # encoded by the handler
-            out += self.response
-        else:
-            codec_for(self.response.__class__, self._version).write(self.response, out, splices)
-        _set_size(out, splices)
-        return out, splices
-
-    def encoded_in_slices(self, slices: Slices) -> Framed:
-        """As `encoded`. Raises RefusedRequestError if the response is too large."""
-        if self.response.__class__ is bytearray:
-            return self.encoded()
-        out = self._header()
-        splices: Splices = []
-
-        def step(_items: int) -> None:
-            slices.step()
-            if len(out) > MAX_RESPONSE_BYTES:
-                raise RefusedRequestError(f"the response has more than {MAX_RESPONSE_BYTES} bytes")
-
-        codec = codec_for(self.response.__class__, self._version)
-        codec.write_in_steps(self.response, out, splices, step)
-        _set_size(out, splices)
-        return out, splices
-
-    def _header(self) -> bytearray:
-        out = bytearray(RESPONSE_HEADER.pack(0, self._correlation_id))
-        if self._flexible_header:
-            out.append(0)
-        return out
-
-
-# Serves a request whose frame is in the memoryview. Returns None if there is no response.
-ServeInSlices = Callable[["SlicedAnswer", memoryview, Slices], Coroutine[Any, Any, Framed | None]]
-
-
-class SlicedAnswer(Answer):
-    """The answer to a request that is served in slices. `begin` must be called with its frame.
-
-    Then either `pending` is set, or `response`, which is what `encoded` returns.
-    """
-
-    __slots__ = ("_runner", "_serve")
-
-    def __init__(self, runner: SliceRunner, serve: ServeInSlices) -> None:
-        super().__init__(correlation_id=0, version=0, flexible_header=False)
-        self._runner = runner
-        self._serve = serve
-
-    def begin(self, frame: memoryview) -> None:
-        """Begin to serve the request. Its bytes must stay as they are while `pending` is."""
-        begun = self._runner.begin(partial(self._serve, self, frame))
-        if isinstance(begun, Result):
-            self.response = begun.value
-        else:
-            self.pending = begun
-
-    def encoded(self) -> Framed:
-        """The framed response."""
-        framed: Framed = self.response
-        return framed
-
-
-class RawToken(Answer):
-    """A SASL token for a client that has sent SaslHandshake v0: a frame without a header."""
-
-    def __init__(self, token: bytes) -> None:
-        super().__init__(correlation_id=0, version=0, flexible_header=False)
-        self.response = token
-
-    def encoded(self) -> Framed:
-        """The framed token."""
-        return bytearray(_SIZE.pack(len(self.response)) + self.response), []
 
 
 class Dispatcher:
     """Serves the requests of all connections by the table of handlers.
 
-    Requests of which the first bytes are in `known` are not decoded.
+    `known` recognises requests of one frequent API by their first bytes. They go to the handler
+    without being decoded.
     """
 
     def __init__(
@@ -275,9 +146,9 @@ class Dispatcher:
     def dispatch(self, session: Session, frame: memoryview) -> Answer | bytes | None:
         """Serve one request. Returns None if the request has no response (Produce with acks=0).
 
-        Returns bytes, the framed response, if the handler has encoded it. If there are quotas, it
-        returns an answer with a meter and without a response for acks=0. Raises DecodeError and
-        RefusedRequestError: the connection must be closed.
+        Returns bytes, the framed response, if the handler has encoded it. While quotas are in
+        force, a request with acks=0 has an answer too, with a meter and no response. Raises
+        DecodeError and RefusedRequestError: the connection must be closed.
         """
         if session.guard is not None:
             answer = self._guarded(session, session.guard, frame)
@@ -285,19 +156,22 @@ class Dispatcher:
                 return answer
         known = self._known.find(frame)
         if known is not None:
-            target, number = known.target, known.correlation_id
-            return self._serve(session, target.route, target.client_id, number, known, len(frame))
+            target, correlation_id = known.target, known.correlation_id
+            return self._serve(
+                session, target.route, target.client_id, correlation_id, known, len(frame)
+            )
         route, header, position = self._read_header(frame)
         try:
             request = self._read_small(route, frame, position)
             if route.key is self._known.key:
                 self._known.keep(frame, header, request, route)
-            number = header.correlation_id
-            return self._serve(session, route, header.client_id, number, request, len(frame))
+            return self._serve(
+                session, route, header.client_id, header.correlation_id, request, len(frame)
+            )
         except NotSmallError:
             serve = partial(self._serve_in_slices, session, route, header, position)
             sliced = SlicedAnswer(self._broker.turns.slices, serve)
-            sliced.is_cancelled_at_end = route.key in _CANCELLED_AT_END
+            sliced.is_cancelled_on_disconnect = route.is_cancelled_on_disconnect
             return sliced
 
     def _serve(
@@ -335,7 +209,8 @@ class Dispatcher:
         )
         handle, counts = route.handle, route.counts
         if counts is not None:
-            if 0 <= now_ms - counts.timed_at_ms < TIMED_EVERY_MS:  # most requests of a busy broker
+            # One request in each TIMED_EVERY_MS is timed. The others are only counted.
+            if 0 <= now_ms - counts.timed_at_ms < TIMED_EVERY_MS:
                 counts.untimed += 1
             else:
                 handle = partial(handle_timed, counts, handle)
@@ -345,7 +220,7 @@ class Dispatcher:
             if counts is not None and handle is route.handle:
                 counts.untimed -= 1  # it is counted when it is served
             raise
-        if result.__class__ is bytearray:
+        if result.__class__ is bytearray:  # encoded by the handler, which does so without a meter
             return route.frame(result, correlation_id)
         if result is None and meter is None:
             return None
@@ -368,7 +243,7 @@ class Dispatcher:
         frame: memoryview,
         slices: Slices,
     ) -> Framed | None:
-        """Serve a request as `dispatch`. Returns the framed response and its file slices."""
+        """Serve a request as `dispatch`. Returns the framed response and its splices."""
         request = self._read_in_slices(route, frame, position, slices)
         answer = self._serve(
             session,
@@ -386,8 +261,9 @@ class Dispatcher:
         if answer.meter is not None:
             answer.meter.resume()  # it was paused when the response was there
         framed = None if answer.response is None else answer.encoded_in_slices(slices)
-        if slices.is_first:
+        if slices.is_first:  # the messages are small, and freed at once when this returns
             return framed
+        # Large messages are freed piece by piece, before a reference to a whole one would go.
         parts = parts_of(request, slices)
         if isinstance(answer.response, Struct):
             parts += parts_of(answer.response, slices)
@@ -396,10 +272,10 @@ class Dispatcher:
         return framed
 
     def ask(self, session: Session, client_id: str, request: Message) -> asyncio.Task[Message]:
-        """Serve a request of this process itself, of which no bytes are made.
+        """Serve a request that this process makes itself, in slices. It is never encoded.
 
-        It may do what the session's principal may, and is served in slices. The task may raise
-        ApiError, as for a client whose connection is closed then.
+        It may do what the session's principal may. The task raises ApiError where a client's
+        connection would be closed.
         """
         spec = type(request).SPEC
         assert spec.key is not None
@@ -463,6 +339,8 @@ class Dispatcher:
         try:
             return route.codec.decode_small(frame, position)[0]
         except NotSmallError:
+            # It may be invalid, for example have a corrupt count. A short frame is decoded here to
+            # find out: that raises DecodeError then. A valid one is decoded again, in slices.
             if len(frame) <= _SHORT_BYTES:
                 route.codec.decode(frame, position)
             raise
@@ -473,23 +351,24 @@ class Dispatcher:
         """Set what the connection sends, or waits for: `result` is a response, or pending."""
         if isinstance(result, Struct):  # testing for Message takes twice as long
             answer.response = result
-            syncs: Iterable[Sync] = ()
+            syncs: Iterable[Sync]
             if self._log_syncs.due:
                 syncs = self._log_syncs.take_due().values()
-            elif self._log_syncs.coordinators and route.key not in _SHOW_NO_WRITES:
+            elif self._log_syncs.coordinators and route.shows_writes:
                 # The response may reveal what another request has written.
                 syncs = self._log_syncs.coordinators
-            if syncs:
-                if answer.meter is not None:
-                    answer.meter.pause()  # until it is encoded
-                answer.retry = partial(retry_if_lost, route.handle, context, request)
-                answer.pending = self._when_synced(answer, syncs)
-            return
-        answer.pending = result
-        answer.is_cancelled_at_end = route.key in _CANCELLED_AT_END
-        answer.awaits_coordinator = route.key not in _INDEPENDENT_OF_COORDINATORS
-        if answer.awaits_coordinator:
-            answer.retry = partial(retry_if_lost, route.handle, context, request)
+            else:
+                return
+            if answer.meter is not None:
+                answer.meter.pause()  # until it is encoded
+            answer.pending = self._when_synced(answer, syncs)
+        else:
+            answer.pending = result
+            answer.is_cancelled_on_disconnect = route.is_cancelled_on_disconnect
+            answer.awaits_coordinator = route.may_await_coordinator
+            if not answer.awaits_coordinator:
+                return
+        answer.retry = partial(retry_if_lost, route.handle, context, request)
 
     def _guarded(self, session: Session, guard: Authenticator, frame: memoryview) -> Answer | None:
         """Check a frame of a client that is logging in, or whose login has a deadline.
@@ -501,7 +380,7 @@ class Dispatcher:
             try:
                 return RawToken(guard.evaluate(session, bytes(frame)).token)
             except LoginFailedError:
-                answer = RawToken(b"")
+                answer = RawToken(b"")  # sent after the delay, which slows down guessing
                 answer.pending = self._broker.security.logins.delayed(session, None)
                 return answer
         api_key, _ = _KEY_AND_VERSION.unpack_from(frame) if len(frame) >= 4 else (-1, 0)
@@ -510,7 +389,7 @@ class Dispatcher:
         return None
 
     def _check_api(self, frame: memoryview) -> None:
-        """Raise if the API of a bad header is not served: that says more than its own error."""
+        """Raise RefusedRequestError if the API is not served: it explains a header that is bad."""
         if len(frame) >= _KEY_AND_VERSION.size:
             self._route(*_KEY_AND_VERSION.unpack_from(frame))
 
@@ -582,22 +461,21 @@ class Dispatcher:
             version_served = version
             codec = codec_for(request_class(handle), version)
             is_flexible = has_flexible_response_header(key, version in spec.flexible)
-        counts = self._counts(key, version_served)
-        is_sliced = key not in _SERVED_AT_ONCE
-        route = Route(key, version_served, codec, handle, is_flexible, counts, is_sliced)
+        traffic = self._broker.traffic
+        route = Route(
+            key=key,
+            version=version_served,
+            codec=codec,
+            handle=handle,
+            flexible_header=is_flexible,
+            counts=None if traffic is None else traffic.of_api(key, version_served),
+            is_sliced=key not in _SERVED_AT_ONCE,
+            is_cancelled_on_disconnect=key in _CANCELLED_ON_DISCONNECT,
+            may_await_coordinator=key not in _INDEPENDENT_OF_COORDINATORS,
+            shows_writes=key not in _SHOW_NO_WRITES,
+        )
         self._routes[api_key, version] = route
         return route
-
-    def _counts(self, key: ApiKey, version: int) -> RequestTraffic | None:
-        traffic = self._broker.traffic
-        return None if traffic is None else traffic.of_api(key, version)
-
-
-def _set_size(frame: bytearray, splices: Splices) -> None:
-    size = len(frame) - _SIZE.size
-    for _, records in splices:
-        size += records.size_bytes
-    _SIZE.pack_into(frame, 0, size)
 
 
 def request_class(handle: Callable[[Any, Any], Any]) -> type[Message]:
@@ -616,5 +494,5 @@ def served_versions(handlers: Mapping[ApiKey, Callable[[Any, Any], Any]]) -> Ser
     specs = {key: request_class(handle).SPEC for key, handle in handlers.items()}
     return ServedVersions(
         advertised={key: spec.advertised for key, spec in specs.items()},
-        spoken={key: spec.versions for key, spec in specs.items()},
+        accepted={key: spec.versions for key, spec in specs.items()},
     )

@@ -23,10 +23,12 @@ _SIZE_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The constants of one API and version. `counts` is None if no metrics are kept.
+    """The constants of one API and version.
 
-    `codec` reads the request; it is None if the body is not read. `is_sliced`: each request is
-    served in slices, also a small one.
+    `codec` reads the request; it is None if the body is not read. `counts` is None if no metrics
+    are kept. `is_sliced`: each request is served in slices, also a small one. A request that waits
+    may be cancelled when its client disconnects, and its response may have to wait for what a
+    coordinator has written. `shows_writes`: so may a response that is there at once.
     """
 
     key: ApiKey
@@ -36,6 +38,9 @@ class Route:
     flexible_header: bool
     counts: RequestTraffic | None
     is_sliced: bool
+    is_cancelled_on_disconnect: bool
+    may_await_coordinator: bool
+    shows_writes: bool
 
     def frame(self, body: bytearray, correlation_id: int) -> bytes:
         """Frame a response that a handler has encoded."""

@@ -29,7 +29,7 @@ ARCHIVED_AT_ONCE = 500
 # Between the attempts to archive records where one has shown a fault in odradek.
 FIRST_DELAY_S = 1.0
 LONGEST_DELAY_S = 60.0
-# A stop of the broker waits so long for what is being written.
+# How long a stop of the broker waits for what is being written.
 LONGEST_END_S = 5.0
 
 
@@ -103,7 +103,7 @@ class Archiving:
         source = Source(led.key.group_id, led.key.partition, led.log)
         writer = QueueWriter(self.queues, source, partial(self._pause, led))
         waiting = self._waiting[led]
-        count = 0  # so many of the first records in `waiting` are written, and not archived yet
+        count = 0  # of the first records in `waiting` that are written, and not archived yet
         try:
             while waiting and self._goes_on(led):
                 first = waiting[0]._replace(first_offset=waiting[0].first_offset + count)

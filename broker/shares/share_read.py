@@ -61,7 +61,7 @@ class ShareFetchCall(NamedTuple):
     """What a member asks for.
 
     `batch_size` is about how many records an acquired range has. `has_record_limit`: `max_records`
-    is a strict limit; else whole batches are acquired.
+    is a strict limit; otherwise whole batches are acquired.
     """
 
     group_id: str

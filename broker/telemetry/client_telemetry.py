@@ -120,7 +120,7 @@ class ClientTelemetry:
             self.instances.forget(session.client_instance_id)
 
     def remove_expired(self) -> None:
-        """Forget the clients that were not heard of for too long, and their series."""
+        """Forget the clients that have been silent for too long, and their series."""
         now_ms = self._timer_ms()
         self.instances.remove_expired(now_ms)
         self.series.remove_expired(now_ms)

@@ -4,9 +4,9 @@ A client is known by its instance id, which the broker draws when the client ask
 of its requests are kept, so that a client that asks or pushes too soon is refused. A client may
 push at once after it has asked: clients spread their first push over an interval.
 
-An instance is forgotten when its connection closes, and when it has not been heard of for three
+An instance is forgotten when its connection closes, and when it has been silent for three
 intervals, or a minute. There are at most MAX_INSTANCES; a new one takes the place of the one that
-was not heard of for the longest time. A client whose instance was forgotten gets a new one with its
+has been silent for the longest time. A client whose instance was forgotten gets a new one with its
 next request, and the same subscription id.
 
 Kafka: ClientMetricsInstance, ClientMetricsManager (its cache and timer).
@@ -146,7 +146,7 @@ class ClientInstances:
         self._by_id.pop(id_, None)
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forget the clients that were not heard of for too long."""
+        """Forget the clients that have been silent for too long."""
         expired = [each.id for each in self._by_id.values() if each.expires_at_ms <= now_ms]
         for id_ in expired:
             del self._by_id[id_]

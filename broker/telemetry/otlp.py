@@ -14,7 +14,7 @@ the numbers of the fields that are read:
     KeyValue            1 key, 2 value
     AnyValue            1 string, 2 bool, 3 int, 4 double; others are read as an empty text
 
-The bytes come from clients that nobody knows, and two bytes can be a message. Therefore the readers
+The bytes come from unknown clients, and two bytes can be a message. Therefore the readers
 of repeated messages are generators that keep nothing: they yield after each field, and the caller
 can do other work. Resources and data points must be small; an attribute is read at once. The fields
 of all messages are counted, and limited.

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.errors import ErrorCode
 
-    from .broker import Broker, Record, Snapshot, Stranger
+    from .broker import Broker, LeftoverClient, Record, Snapshot
     from .fault import Fault, FaultEvent
     from .injected import BrokerError, Injected
 
@@ -18,9 +18,9 @@ __all__ = [
     "Fault",
     "FaultEvent",
     "Injected",
+    "LeftoverClient",
     "Record",
     "Snapshot",
-    "Stranger",
 ]
 
 

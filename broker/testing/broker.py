@@ -43,7 +43,7 @@ from .security import ADMIN, Library, Security, new_password
 T = TypeVar("T")
 
 Record = calls.StoredRecord
-Stranger = calls.Stranger
+LeftoverClient = calls.LeftoverClient
 
 # For tests: groups form at once, members that are gone are noticed at once, deleted files go at
 # once.
@@ -395,13 +395,13 @@ class Broker(Cluster):
             self._set_admin(self._security)  # a test may have altered its credentials
             self._security.forget_users()
 
-    def strangers(self) -> list[Stranger]:
+    def leftover_clients(self) -> list[LeftoverClient]:
         """The clients that were connected before the last reset and were active after it.
 
         They have made topics or joined groups: a consumer that an earlier test has not closed does.
         Each connection is one of them.
         """
-        return self._call(calls.ListStrangers(), list[Stranger])
+        return self._call(calls.ListLeftoverClients(), list[LeftoverClient])
 
     def expire_group(self, group_id: str) -> None:
         """Remove all members of a group at once, as when their sessions expire."""
@@ -485,11 +485,11 @@ class Broker(Cluster):
 
         Compaction does not notice it, because another process writes its files.
         """
-        self._call(calls.FillDisk(is_full=True), type(None))
+        self._call(calls.SetDiskFull(is_full=True), type(None))
 
     def free_disk(self) -> None:
         """Let writes succeed again."""
-        self._call(calls.FillDisk(is_full=False), type(None))
+        self._call(calls.SetDiskFull(is_full=False), type(None))
 
     # -- snapshots --------------------------------------------------------------------------------
 

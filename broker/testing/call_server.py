@@ -15,9 +15,9 @@ from odradek.config.broker_config import BrokerConfig
 
 from .calls import MAX_LINE_BYTES, AnyCall, Reply, Start, Stop
 from .faults import Faults
+from .leftover_clients import LeftoverClients
 from .service import REFUSALS, Service, Setup
 from .start_codecs import compile_start_codecs
-from .strangers import Strangers
 
 logger = logging.getLogger("odradek.testing")
 
@@ -33,8 +33,8 @@ class CallServer:
         configure_logging("text")
         compile_start_codecs()
         self._decoder = msgspec.json.Decoder(AnyCall)
-        self._strangers = Strangers(HANDLERS)
-        self._faults = Faults(self._strangers.handlers)
+        self._leftover_clients = LeftoverClients(HANDLERS)
+        self._faults = Faults(self._leftover_clients.handlers)
 
     def serve(self) -> None:
         """Serve until standard input ends, or a Stop."""
@@ -57,7 +57,7 @@ class CallServer:
                 call = self._decoder.decode(text)
                 if isinstance(call, Start):
                     config = BrokerConfig.from_texts(call.settings)
-                    setup = Setup(config, self._faults, self._strangers, call.ports)
+                    setup = Setup(config, self._faults, self._leftover_clients, call.ports)
                     service = Service(setup, await setup.open())
                     reply = _result(service.ports)
                 else:

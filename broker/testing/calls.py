@@ -1,9 +1,9 @@
 """The calls that a test makes to its broker's process, and what they return.
 
-They travel as lines, a call to the process's standard input, and its Reply back from standard
-output, one after another. A line is a number and JSON: `7 {"type": ...}`. A reply has the number of
-its call, so that the reply to a call that was interrupted is not taken for that of the next one.
-Lines that have no number are not for anybody: an interrupted call may leave a part of one.
+Each call is a line on the process's standard input, and its Reply a line on standard output. The
+next call is sent after the reply. A line is a number and JSON: `7 {"type": ...}`. A reply has the
+number of its call, so that the reply to a call that was interrupted is not taken for that of the
+next one. Lines without a number are ignored: an interrupted call may leave a part of a line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Reply(Struct, omit_defaults=True, frozen=True):
 
 
 class Ports(Struct, frozen=True):
-    """The ports of the listeners of each node, of the schema registry, and of HTTP; 0: none."""
+    """The ports of the broker's listeners, of the schema registry, and of HTTP; 0: none.
+
+    `nodes` has a list for each node, with the port of each of its listeners.
+    """
 
     nodes: list[list[int]] = field(default_factory=list)
     registry: int = 0
@@ -70,7 +73,7 @@ class ReadRecords(Call, frozen=True):
 
     topic: str
     partition: int | None = None
-    committed: bool = True
+    committed: bool = True  # only records of transactions that are committed, or of none
 
 
 class StoredRecord(Struct, frozen=True):
@@ -109,25 +112,27 @@ class ExpireGroup(Call, frozen=True):
 
 
 class Reset(Call, frozen=True):
-    """Delete topics, groups, transactions, overrides and access; clear faults and the wall clock.
+    """Return to an empty broker between two tests; connections stay open.
 
-    Of the users, `kept_user` is kept. `test` is the one that begins, "" if that is not known.
+    Deletes topics, groups, transactions, altered settings, quotas, ACLs, and all users but
+    `kept_user`. Removes faults, and returns to the true time. `test` is the name of the test that
+    begins, "" if it is not known.
     """
 
     kept_user: str = ""
     test: str = ""
 
 
-class ListStrangers(Call, frozen=True):
-    """Returns a list of Stranger."""
+class ListLeftoverClients(Call, frozen=True):
+    """Returns a list of LeftoverClient."""
 
 
-class Stranger(Struct, frozen=True):
+class LeftoverClient(Struct, frozen=True):
     """A client that was connected before the last reset, and what it has done since.
 
     `client_id`, `software` and `software_version` are "" if it has not sent them. `address` is
-    host:port. `connected_after` is the test before which the broker was reset last when the client
-    connected, "" if there was none. `topics` are those that it has made, `groups` those that it has
+    host:port. `connected_after` is the test during which it connected: that of the last reset
+    before, "" if there was none. `topics` are those that it has made, `groups` those that it has
     joined.
     """
 
@@ -141,18 +146,22 @@ class Stranger(Struct, frozen=True):
 
 
 class RunRetention(Call, frozen=True):
-    pass
+    """Delete what retention allows, now."""
 
 
 class RunCompaction(Call, frozen=True):
-    pass
+    """Compact all logs, now."""
 
 
 class SetClock(Call, frozen=True):
+    """Set the wall clock."""
+
     wall_ms: Annotated[int, Meta(ge=0, le=MAX_WALL_MS)]
 
 
 class AdvanceClock(Call, frozen=True):
+    """Advance all clocks, and do what is due by then."""
+
     by_ms: Milliseconds
 
 
@@ -177,20 +186,24 @@ class FaultsSoFar(Struct, frozen=True):
 
 
 class RemoveFaults(Call, frozen=True):
-    """End a script."""
+    """End one script of faults."""
 
     id: str
 
 
 class Pretend(Call, frozen=True):
+    """Be an older broker: serve these APIs only up to a version; -1: not at all."""
+
     max_versions: dict[ApiKey, int] = field(default_factory=dict)
 
 
 class ClearFaults(Call, frozen=True):
-    pass
+    """End all scripts of faults, and what Pretend has set."""
 
 
-class FillDisk(Call, frozen=True):
+class SetDiskFull(Call, frozen=True):
+    """Let every write fail as on a full disk, or succeed again."""
+
     is_full: bool
 
 
@@ -212,7 +225,7 @@ RunningCall = (
     | CommittedOffsets
     | ExpireGroup
     | Reset
-    | ListStrangers
+    | ListLeftoverClients
     | RunRetention
     | RunCompaction
     | SetClock
@@ -222,7 +235,7 @@ RunningCall = (
     | RemoveFaults
     | Pretend
     | ClearFaults
-    | FillDisk
+    | SetDiskFull
     | TakeSnapshot
     | RestoreSnapshot
     | AnyClusterCall

@@ -82,11 +82,11 @@ class Node:
         self._act(calls.NodeAction.PAUSE)
 
     def resume(self) -> None:
-        """Let a paused or isolated node go on. It answers what has arrived meanwhile."""
+        """Let a paused or isolated node continue. It answers what has arrived meanwhile."""
         self._act(calls.NodeAction.RESUME)
 
     def slow(self, delay: timedelta | int) -> None:
-        """Answer every request so much later; an int is in milliseconds, 0 ends that."""
+        """Delay every answer by this much; an int is in milliseconds, 0 ends that."""
         self._cluster._call(calls.SlowNode(self.id, milliseconds(delay)), type(None))
 
     def cut_from(self, client_id: str) -> None:

@@ -36,8 +36,8 @@ from odradek.config.listeners import Listener, SecurityProtocol
 
 from . import calls
 from .faults import Faults
+from .leftover_clients import LeftoverClients
 from .service import REFUSALS, Service, Setup
-from .strangers import Strangers
 
 _LISTENER = Listener("CONTROL", "127.0.0.1", 0, SecurityProtocol.PLAINTEXT)
 # Between two calls, a test may work or wait.
@@ -69,8 +69,8 @@ class ControlledBroker:
     async def start(cls, config: BrokerConfig) -> ControlledBroker:
         """Start a broker. Raises ConfigError, ListenError, DirectoryError, RefusedToStartError."""
         (bound,) = bind_listeners([_LISTENER])
-        strangers = Strangers(HANDLERS)  # clients that stay connected over a reset
-        setup = Setup(config, Faults(strangers.handlers), strangers)
+        leftover_clients = LeftoverClients(HANDLERS)  # clients that stay connected over a reset
+        setup = Setup(config, Faults(leftover_clients.handlers), leftover_clients)
         return cls(Service(setup, await setup.open()), bound)
 
     @property

@@ -103,8 +103,8 @@ class Fault(_Fields, frozen=True, kw_only=True, omit_defaults=True):
 class FaultEvent(Struct, frozen=True):
     """A request that a fault has changed.
 
-    `fault`: its index in the script. `match`: the how many-th request that the fault was about, 1
-    for the first.
+    `fault`: its index in the script. `match`: the number of the request among those
+    that the fault matches, 1 for the first.
     """
 
     fault: int

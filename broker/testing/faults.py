@@ -22,8 +22,8 @@ from uuid import uuid4
 
 from odradek.broker.producing.produced_batches import owned
 from odradek.broker.producing.single_batch import SingleBatch
+from odradek.broker.requests.answer import RefusedRequestError
 from odradek.broker.requests.context import RequestContext, ServedVersions
-from odradek.broker.requests.dispatch import RefusedRequestError
 from odradek.broker.requests.error_responses import error_response
 from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
@@ -113,7 +113,7 @@ class Faults:
             raise RefusedRequestError(f"{key.name} v{context.api_version}: {TEXT}")
         if key is ApiKey.API_VERSIONS:
             context.served = ServedVersions(
-                self._limited(context.served.advertised), self._limited(context.served.spoken)
+                self._limited(context.served.advertised), self._limited(context.served.accepted)
             )
 
     def _limited(self, versions: Mapping[ApiKey, VersionRange]) -> dict[ApiKey, VersionRange]:
@@ -144,7 +144,7 @@ class Script:
         return self._faults[self._index] if self._index < len(self._faults) else None
 
     def may_change(self, context: RequestContext) -> bool:
-        """Whether the fault is about such requests, whatever they name."""
+        """Whether the fault may concern requests of this kind, whatever they name."""
         fault = self.current
         return (
             fault is not None

@@ -50,7 +50,7 @@ class Injected:
             time.sleep(POLL_SECONDS)
 
     def remove(self) -> None:
-        """Let no more requests fail."""
+        """Remove the faults: requests succeed again."""
         self._call(calls.RemoveFaults(self._id), type(None))
 
     def _read(self, *, with_events: bool) -> calls.FaultsSoFar:

@@ -65,7 +65,7 @@ class PartitionErrors:
         return bool(self._errors)
 
     def find(self, topic: str | None, partition: int | None) -> bool:
-        """Whether the request is about such a partition."""
+        """Whether the request names such a partition."""
         selector = self._selector(topic, partition)
         return self._asks_for_all(topic) or selector.split(self._named)[0] is not None
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from .broker import Broker, Stranger  # imported when a test asks for a broker
+    from .broker import Broker, LeftoverClient  # imported when a test asks for a broker
 
-_ABOUT_STRANGERS = (
+_ABOUT_LEFTOVER_CLIENTS = (
     "They were connected before the broker was emptied for this test. Clients that the tests do not"
     " share\nmust be closed by the test that has made them:\n"
 )
@@ -108,18 +108,18 @@ def _sections_about(broker: Broker) -> Iterator[tuple[str, str]]:
 
     with suppress(BrokerError):  # the test has ended it, or removed its files
         yield "The broker's log", broker.last_log_lines()
-        if found := broker.strangers():
-            text = "".join([_ABOUT_STRANGERS, *map(_line_about, found)])
+        if found := broker.leftover_clients():
+            text = "".join([_ABOUT_LEFTOVER_CLIENTS, *map(_line_about, found)])
             yield "Clients of earlier tests", text
 
 
-def _line_about(stranger: Stranger) -> str:
-    software = " ".join(filter(None, (stranger.software, stranger.software_version)))
-    done = [f"made the topic {name}" for name in stranger.topics]
-    done += [f"joined the group {name}" for name in stranger.groups]
-    since = stranger.connected_after
+def _line_about(client: LeftoverClient) -> str:
+    software = " ".join(filter(None, (client.software, client.software_version)))
+    done = [f"made the topic {name}" for name in client.topics]
+    done += [f"joined the group {name}" for name in client.groups]
+    since = client.connected_after
     when = f"after the start of {since}" if since else "before the first reset"
     return (
-        f"{stranger.client_id or 'a client without a name'} ({software or 'unknown software'})"
-        f" at {stranger.address}, which connected {when}, {', '.join(done)}\n"
+        f"{client.client_id or 'a client without a name'} ({software or 'unknown software'})"
+        f" at {client.address}, which connected {when}, {', '.join(done)}\n"
     )

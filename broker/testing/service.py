@@ -44,8 +44,8 @@ from .call import Call
 from .clock import AdjustableClock
 from .faults import Faults
 from .files import DisposableFiles
+from .leftover_clients import LeftoverClients
 from .snapshots import copy_directory, end_restore, restored_directory
-from .strangers import Strangers
 from .visible_records import visible_records
 
 # What `serve` raises if it cannot do what a test asks for.
@@ -67,12 +67,12 @@ class Setup:
         self,
         config: BrokerConfig,
         faults: Faults,
-        strangers: Strangers,
+        leftover_clients: LeftoverClients,
         ports: calls.Ports = calls.Ports(),  # noqa: B008 # it is frozen
     ) -> None:
         """Bind the ports: these, or as configured. Raises ListenError.
 
-        The handlers of `faults` are those of `strangers`.
+        The handlers of `faults` are those of `leftover_clients`.
         """
         self.config = config
         self.is_cluster = config.odradek_nodes > 1
@@ -82,7 +82,7 @@ class Setup:
         self.http = _bind(config.http_listener, ports.http)
         self.clock = AdjustableClock()
         self.faults = faults
-        self.strangers = strangers
+        self.leftover_clients = leftover_clients
         self.files = DisposableFiles()
 
     async def open(self) -> RunningBroker:
@@ -134,7 +134,7 @@ class Service:
         self._setup = setup
         self._clock = setup.clock
         self._faults = setup.faults
-        self._strangers = setup.strangers
+        self._leftover_clients = setup.leftover_clients
         self._files = setup.files
         self._snapshots = 0
         self._running = running
@@ -268,7 +268,7 @@ class Service:
 
     async def reset(self, call: calls.Reset) -> None:
         """Return to an empty broker; connections stay open."""
-        self._strangers.begin(call.test, self._running.sessions)
+        self._leftover_clients.begin(call.test, self._running.sessions)
         self._faults.clear()
         if self._running.cluster is not None:
             self._running.cluster.heal()
@@ -295,9 +295,9 @@ class Service:
         )
         remove_access(broker, kept_user=call.kept_user)
 
-    def list_strangers(self, _: calls.ListStrangers) -> list[calls.Stranger]:
+    def list_leftover_clients(self, _: calls.ListLeftoverClients) -> list[calls.LeftoverClient]:
         """What clients that were connected before the last reset have done since."""
-        return self._strangers.found()
+        return self._leftover_clients.found()
 
     # -- periodic work and time -------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class Service:
         """Remove all faults of requests."""
         self._faults.clear()
 
-    async def fill_disk(self, call: calls.FillDisk) -> None:
+    async def fill_disk(self, call: calls.SetDiskFull) -> None:
         """Fill the disk, or free it again."""
         await self._fill_disk(is_full=call.is_full)
 
@@ -424,7 +424,7 @@ _SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {
     calls.CommittedOffsets: Service.committed_offsets,
     calls.ExpireGroup: Service.expire_group,
     calls.Reset: Service.reset,
-    calls.ListStrangers: Service.list_strangers,
+    calls.ListLeftoverClients: Service.list_leftover_clients,
     calls.RunRetention: Service.run_retention,
     calls.RunCompaction: Service.run_compaction,
     calls.SetClock: Service.set_clock,
@@ -434,7 +434,7 @@ _SERVED: Mapping[type[Call], Callable[[Service, Any], object]] = {
     calls.RemoveFaults: Service.remove_faults,
     calls.Pretend: Service.pretend,
     calls.ClearFaults: Service.clear_faults,
-    calls.FillDisk: Service.fill_disk,
+    calls.SetDiskFull: Service.fill_disk,
     calls.TakeSnapshot: Service.take_snapshot,
     calls.RestoreSnapshot: Service.restore_snapshot,
 }

@@ -46,7 +46,10 @@ def copy_directory(source: Path, target: Path, *, shares_segments: bool) -> None
 
 
 def restored_directory(data: Path) -> Path:
-    """Where a copy is made that will replace the data directory. It is whole when that is gone."""
+    """Where the copy that replaces the data directory is made.
+
+    It is complete before the data directory is removed.
+    """
     return data.parent / f"{data.name}.snapshot-new"
 
 

@@ -2,19 +2,19 @@
 
 A full collection looks at every object in one turn of the event loop: a quarter of a second for a
 million. What a request makes has no reference cycles, so it is freed without the collector, and
-objects that stay (topics, groups, members) are no garbage. A full collection finds next to nothing.
+objects that stay (topics, groups, members) are not garbage. A full collection finds almost nothing.
 So none begins by Python's own rule, which counts what has survived younger collections and may be
-true every ten seconds. One begins when the process has half as much more memory as after the last
+met every ten seconds. One begins when the process has half as much more memory as after the last
 one: cycles of any origin cost at most that much.
 
-The objects of a request that are still in use are not worth a look either: a collection waits while
+Nor is it useful to examine the objects of a request that is still served: a collection waits while
 a request holds many.
 
-A young collection looks at the objects that were made since the last one, and at all that they
-refer to. It begins when 2,000 more objects were made than freed. If one request is read while the
-objects of another are freed, that may be never, and then a list of 100,000 entries is looked at in
-one turn. So there is one after each slice. It takes some microseconds, and finds lists short that
-are still being filled.
+A young collection examines the objects that were made since the last one, and all that they refer
+to. It begins when 2,000 more objects were made than freed. While one request is read and the
+objects of another are freed, that may not happen for long, and then a list of 100,000 entries is
+examined in one turn. So there is a young collection after each slice. It takes some microseconds,
+because a list that is still being filled is short then.
 """
 
 import gc
@@ -46,7 +46,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def memory() -> int:
-    """How much memory the process has that is of no file, in a unit that is always the same.
+    """The memory of the process that does not belong to a file, in a unit that never changes.
 
     (Not `sys.getallocatedblocks`: it reads a word of each page, which takes tens of milliseconds in
     a large process whose pages are in no cache.)
@@ -75,7 +75,7 @@ class FullCollections:
         self._put_off = 0
 
     def put_off(self) -> None:
-        """Begin none until `allow` is called as often."""
+        """Begin none until `allow` has been called once for each call of this."""
         self._put_off += 1
 
     def allow(self) -> None:

@@ -12,7 +12,7 @@ from .slices import SliceRunner
 
 T = TypeVar("T")
 
-# So long a decision runs at once.
+# How long a decision may run before it is made in slices.
 AT_ONCE_S = 0.001
 
 
@@ -37,8 +37,8 @@ class GroupSlices:
     def run(self, work: Callable[[Step], Coroutine[Any, Any, T]]) -> Awaitable[T]:
         """Begin work that gives way at its steps.
 
-        It goes on if nobody waits for it any more: what a client has asked for is decided, also if
-        its connection closes meanwhile.
+        It continues if nobody waits for it any more: a client's request is decided even if its
+        connection closes meanwhile.
         """
         running = self._runner.run(lambda slices: work(slices.step))
         self._running.add(running)

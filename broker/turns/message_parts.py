@@ -1,6 +1,6 @@
 """Takes a large message apart, so that its objects can be freed in slices.
 
-Python frees a message when the last reference to it goes, all at once, and that takes as long as
+Python frees a message at once when the last reference to it goes away, and that takes as long as
 making it. So a caller gets the parts, drops the message, and calls `steps.free`, which drops one
 part in each step.
 """

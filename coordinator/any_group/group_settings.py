@@ -74,12 +74,12 @@ class MigrationPolicy(StrEnum):
 class Bounds(NamedTuple):
     """The range of a value, both ends included."""
 
-    least: int
-    most: int
+    min: int
+    max: int
 
     def nearest(self, value: int) -> int:
         """Return the value, or the bound that it exceeds."""
-        return max(self.least, min(value, self.most))
+        return max(self.min, min(value, self.max))
 
 
 _SESSION_TIMEOUT = Bounds(45_000, 60_000)

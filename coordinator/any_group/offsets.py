@@ -68,7 +68,7 @@ class Offsets:
     def pending(self, group_id: str) -> Set[Place]:
         """Return the partitions for which an open transaction has an offset now."""
         found = self._by_group.get(group_id)
-        # To copy a dict takes a tenth of the time of a set, which hashes each place again.
+        # Copying a dict takes a tenth of the time of a set, which hashes each place again.
         return {}.keys() if found is None else dict(found.pending).keys()
 
     def has_pending(self, group_id: str) -> bool:
@@ -248,7 +248,7 @@ def in_parts(found: Iterable[GroupTopicPartition | None]) -> Iterator[list[Journ
 
 
 def is_full_part(looked_at: int, tombstones: int) -> bool:
-    """Whether so much is enough for one part. A tombstone takes ten times as long as a look."""
+    """Whether this is enough for one part. A tombstone takes ten times as long as a look."""
     return looked_at + 10 * tombstones >= STEPS_OF_A_PART
 
 

@@ -64,7 +64,7 @@ class ConsumerState(Enum):
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember]):
-    """One group. Only the `replay_*` methods assign journaled state."""
+    """One group."""
 
     group_type = GroupType.CONSUMER
     listed_protocol_type = PROTOCOL_TYPE
@@ -74,7 +74,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         super().__init__(group_id, partition, Subscriptions())
         self.ownership = Ownership(group_id)
         self.has_partition_metadata = False
-        """Whether Kafka 4.0's record of type 4 exists: the next epoch bump writes its tombstone."""
+        """Whether Kafka 4.0's record of type 4 exists. The next check of the group's topics writes
+        its tombstone."""
         self.classic_member_count = 0
         self.classic_protocols: Counter[str] = Counter()
         """Number of classic members by supported protocol (client-side assignor)."""
@@ -170,16 +171,16 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         if new is not None:
             self._count(new, +1)
 
-    def _count(self, member: ConsumerMember, step: int) -> None:
+    def _count(self, member: ConsumerMember, delta: int) -> None:
         if member.state is MemberState.STABLE:
-            count_in(self._stable_at, member.member_epoch, step)
+            count_in(self._stable_at, member.member_epoch, delta)
         if member.server_assignor is not None:
-            count_in(self._assignor_votes, member.server_assignor, step)
+            count_in(self._assignor_votes, member.server_assignor, delta)
         if member.classic is not None:
-            self.classic_member_count += step
+            self.classic_member_count += delta
             # A member may name a protocol twice.
             for name in {protocol.name for protocol in member.classic.supported_protocols}:
-                count_in(self.classic_protocols, name, step)
+                count_in(self.classic_protocols, name, delta)
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -228,9 +229,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def preferred_assignor_if(self, old: ConsumerMember, new: ConsumerMember) -> str | None:
         """The preferred assignor if `old` became `new`."""
         votes = Counter(self._assignor_votes)
-        for member, step in ((old, -1), (new, +1)):
+        for member, delta in ((old, -1), (new, +1)):
             if member.server_assignor is not None:
-                count_in(votes, member.server_assignor, step)
+                count_in(votes, member.server_assignor, delta)
         return _most_voted(votes)
 
     def is_homogeneous_if(
@@ -261,7 +262,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         classic = sum(member.uses_classic_protocol for member in distinct)
         return self.classic_member_count - classic == len(self.members) - len(distinct)
 
-    # -- the Group protocol ------------------------------------------------------------------------
+    # -- the interface Group -----------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:
@@ -287,9 +288,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
 
 def _most_voted(votes: Counter[str]) -> str | None:
-    """The name with the most votes; among equals the last of the alphabet.
+    """The name with the most votes; with a tie, the last one in the alphabet.
 
-    So is it in Kafka when it chooses the assignor. When it asks whether the assignor has changed,
-    it may find the other one: then each heartbeat raises the group epoch. Here none does.
+    Kafka breaks ties this way when it chooses the assignor, but not when it checks whether the
+    assignor has changed. With a tie, each heartbeat may then raise the epoch. Here both use this
+    function.
     """
     return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)

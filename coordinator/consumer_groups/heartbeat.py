@@ -197,12 +197,12 @@ class ConsumerHeartbeats:
         member: ConsumerMember,
         step: Step,
     ) -> ConsumerGroupHeartbeatResponse:
-        has_news = _is_full_report(request) or member.assigned != before.assigned
+        sends_assignment = _is_full_report(request) or member.assigned != before.assigned
         return ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.member_epoch,
             heartbeat_interval_ms=self._services.configs.heartbeat_interval_ms(request.group_id),
-            assignment=_assignment_of(member, step) if has_news else None,
+            assignment=_assignment_of(member, step) if sends_assignment else None,
         )
 
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 from odradek.coordinator.assignors.assignment import Assignment, Assignor, AssignorError
 from odradek.coordinator.modern_groups.group_configs import ConsumerGroupConfigs
 from odradek.coordinator.modern_groups.target_assignment import (
-    changed_targets,
     compute_targets,
     is_due,
+    write_targets,
 )
 from odradek.coordinator.modern_groups.topic_checks import check_topics, has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -89,16 +89,17 @@ class Rebalance:
     ) -> None:
         """Raise the group epoch if `changed`, or if the subscribed topics have changed.
 
-        `changed`: whether the subscription has changed from `member` to `updated`.
+        `changed`: whether the subscription has changed from `member` to `updated`. A group that was
+        just converted may need new targets anyway.
         """
         changed = changed or draft.needs_new_target
         found = check_topics(draft, self._topics, member, updated, changed=changed)
         if found is None:
             return
         if changed or found.has_changed:
-            reason = f"{updated.member_id} subscribed" if changed else "its topics have changed"
+            reason = f"request of {updated.member_id}" if changed else "its topics have changed"
             draft.bump_epoch(found.metadata_hash, reason)
-        if draft.group.has_partition_metadata:
+        if draft.group.has_partition_metadata:  # of Kafka 4.0; the epoch has a hash instead now
             draft.records.append(subscription_metadata_tombstone(draft.group_id))
 
     def changes_assignor(
@@ -147,10 +148,7 @@ class Rebalance:
         except AssignorError as error:
             logger.error("group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error)
             raise
-        for member_id, target in changed_targets(group.targets, targets, draft.step):
-            record = target_record(group.group_id, member_id, target, draft.step)
-            draft.records.append(record)
-        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        write_targets(draft, targets, target_record, target_epoch_record)
         return Target(draft.epoch, targets[updated.member_id])
 
     def _assignor(self, name: str | None) -> Assignor:

@@ -166,9 +166,9 @@ def is_homogeneous(
     return all(subscribers == ONE_REGEX for subscribers in counts)
 
 
-def count_in(counter: Counter[K], key: K, step: int) -> None:
-    """Add `step` to a count. Keys whose count becomes zero are removed."""
-    counter[key] += step
+def count_in(counter: Counter[K], key: K, delta: int) -> None:
+    """Add `delta` to a count. Keys whose count becomes zero are removed."""
+    counter[key] += delta
     if not counter[key]:
         del counter[key]
 
@@ -176,6 +176,6 @@ def count_in(counter: Counter[K], key: K, step: int) -> None:
 def _count_regex(
     regexes: Counter[str], old: ConsumerMember | None, new: ConsumerMember | None
 ) -> None:
-    for member, step in ((old, -1), (new, +1)):
+    for member, delta in ((old, -1), (new, +1)):
         if member is not None and member.subscribed_regex:
-            count_in(regexes, member.subscribed_regex, step)
+            count_in(regexes, member.subscribed_regex, delta)

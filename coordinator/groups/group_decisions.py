@@ -1,9 +1,9 @@
 """Decides about groups in slices if a decision takes long: a large topology, or many tasks.
 
 A decision reads the state of one group and changes nothing, so it may be interrupted and given up.
-It is tried at once first. When that has taken a millisecond it begins again, in slices between
-which other requests are served. It is committed only if its group has not changed meanwhile; else
-it is made again.
+It is tried at once first. When that has taken a millisecond, it begins again, in slices between
+which other requests are served. It is committed only if its group has not changed meanwhile;
+otherwise it is made again.
 
 While a group has such a decision, its other requests wait for it, as they wait in Kafka for the
 thread of their shard. So only deadlines change the group in between. The records of a decision in

@@ -240,7 +240,7 @@ class MemberRequests:
         """Remove members of a group of any type, as if their sessions had expired.
 
         A member whose removal cannot be written stays until its session does expire. Returns a
-        future if the decision takes long; it goes on if nobody waits for it.
+        future if the decision takes long; it continues if nobody waits for it.
         """
         now = self._clock()
         try:

@@ -2,7 +2,7 @@
 
 The tombstones share one batch. They are made and encoded in steps, in which other requests are
 served. They are written only if the group and the partitions for which it has offsets are the same
-as before; else the deletion is decided again.
+as before; otherwise the deletion is decided again.
 """
 
 from collections.abc import Callable

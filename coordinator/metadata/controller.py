@@ -247,8 +247,8 @@ class Controller:
     ) -> Deletions:
         """Remove access control entries. Returns for each filter its matches, or the error.
 
-        To take thousands of entries out of the index takes long, so that comes after the replay,
-        in steps. Until then each use of the index leaves them out.
+        Removing thousands of entries from the index takes long, so that comes after the replay, in
+        steps. Until then each use of the index leaves them out.
         Raises INVALID_REQUEST for too many.
         """
         outcome = delete_acls(self.metadata.acls, filters, step)

@@ -43,13 +43,13 @@ _WHOLE_TOLERANCE = 1e-6
 # How a Java HashMap of these iterates.
 _ORDER = {CLIENT_ID: 0, USER: 1, IP: 2}
 # An entity with more parts has one of an unknown type.
-MOST_PARTS = len(_ORDER)
+MAX_PARTS = len(_ORDER)
 
 
 class QuotaAlteration(Struct, frozen=True, kw_only=True):
     """Changes of one entity: pairs of a key and its value, which is None to remove the quota.
 
-    An entity has few parts: one with more than MOST_PARTS is refused, whatever they are.
+    An entity has few parts: one with more than MAX_PARTS is refused, whatever they are.
     """
 
     entity: Mapping[str, str | None]

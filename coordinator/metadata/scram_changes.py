@@ -22,7 +22,7 @@ from .record_limit import limited_outcome
 from .scram_mechanisms import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, keys_of
 
 FIRST_METADATA_VERSION = 11  # 3.5-IV2
-# It is a hash, of at most 64 bytes. To make keys of a long one would take a long turn.
+# It is a hash, of at most 64 bytes. Making keys of a long one would take a long turn.
 MAX_SALTED_PASSWORD_BYTES = 1024
 _MECHANISMS = frozenset(ScramMechanism)
 

@@ -23,8 +23,11 @@ class ScramCredentials:
         """The records of a snapshot."""
         return tuple(self.by_user.values())
 
-    def iterations_like_a_user(self, mechanism: int, number: int) -> int | None:
-        """The iterations of one of the mechanism's users, by a number; None if it has no users."""
+    def decoy_iterations(self, mechanism: int, number: int) -> int | None:
+        """The iterations for a name without a credential: those of one of the mechanism's users.
+
+        The number chooses the user. None if there are no users.
+        """
         users = self._users.get(mechanism, Counter())
         left = number % max(users.total(), 1)
         for iterations in sorted(users):

@@ -86,7 +86,7 @@ def _deletion(topic: Topic, permits: Permits) -> TopicDeletionResult:
 
 
 def resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
-    """Return the topic of a reference that occurs so many times in a request. Raises ApiError."""
+    """Return the topic of a reference that occurs this many times in a request. Raises ApiError."""
     if request.name is None and request.topic_id == ZERO_UUID:
         raise _invalid("Neither topic name nor id were specified.")
     if request.name is not None and request.topic_id != ZERO_UUID:

@@ -110,5 +110,5 @@ def _warning(group_id: str, name: str, text: str, bounds: Bounds) -> Iterator[st
     elif bounds.nearest(number) != number:
         yield (
             f"group {group_id}: {name}={text} is not within the broker's bounds "
-            f"{bounds.least} to {bounds.most}; {bounds.nearest(number)} applies"
+            f"{bounds.min} to {bounds.max}; {bounds.nearest(number)} applies"
         )

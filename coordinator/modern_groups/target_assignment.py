@@ -18,6 +18,7 @@ from odradek.coordinator.assignors.assignment import (
     MemberSpec,
     TopicsView,
 )
+from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.coordinator.runtime.timers import Now
 
@@ -117,6 +118,18 @@ def changed_targets(
         before = old.get(member_id)
         if before is not target and (before is None or before != target):
             yield member_id, target
+
+
+def write_targets(
+    draft: Draft[Any],
+    targets: Mapping[str, T],
+    target_record: Callable[[str, str, T, Step], JournalRecord],
+    target_epoch_record: Callable[[str, int, int], JournalRecord],
+) -> None:
+    """Write the targets that have changed, and that they are those of the draft's epoch."""
+    for member_id, target in changed_targets(draft.group.targets, targets, draft.step):
+        draft.records.append(target_record(draft.group_id, member_id, target, draft.step))
+    draft.records.append(target_epoch_record(draft.group_id, draft.epoch, draft.now.wall_ms))
 
 
 def _members_with(group: ModernGroup[M], updated: M, previous_id: str) -> list[M]:

@@ -14,7 +14,7 @@ from .state import RegistryState
 _MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
 _MAX_DEPTH = 100
 # Stored schemas that are parsed together: so many, and about so many letters.
-_MOST_AT_ONCE = 500
+_MAX_AT_ONCE = 500
 _LETTERS_AT_ONCE = 256 * 1024
 
 
@@ -96,7 +96,7 @@ class SchemaParser:
         """
         forms: list[tuple[SchemaVersion, Form]] = []
         letters = 0
-        for version in versions[:_MOST_AT_ONCE]:
+        for version in versions[:_MAX_AT_ONCE]:
             if letters > _LETTERS_AT_ONCE:
                 break
             forms.append((version, self._form_of_any(version)))

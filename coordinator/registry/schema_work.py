@@ -30,8 +30,8 @@ SHORT_LETTERS = 4000
 _LETTERS_OF_ONE = 100  # what each of many schemas counts, too
 _SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
-_MOST_STEPS = 1_000_000
-_MOST_STEPS_OF_A_LETTER = 20
+_MAX_STEPS = 1_000_000
+_MAX_STEPS_OF_A_LETTER = 20
 _MAX_KEPT_LETTERS = 8 << 20  # a parsed schema takes about ten times the memory of its text
 _COST_OF_ONE = 1000  # what a short text counts, too
 _MAX_SHOWN_TEXT = 10 * 1024
@@ -333,7 +333,7 @@ def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | 
 
     Raises TooManyStepsError if it needs more than `steps`, and may take them.
     """
-    most = _MOST_STEPS + _MOST_STEPS_OF_A_LETTER * work.letters
+    most = _MAX_STEPS + _MAX_STEPS_OF_A_LETTER * work.letters
     try:
         with limited(min(steps, most)):
             return work.run(parse)

@@ -13,7 +13,7 @@ from .timers import DeadlineQueue, Now
 
 # An alarm that fires later than this means that the loop, or the process, was blocked.
 LATE_MS = 100
-# So long a turn calls deadlines.
+# How long one turn of the event loop calls deadlines.
 TURN_MS = 1
 
 

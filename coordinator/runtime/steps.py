@@ -1,7 +1,10 @@
-"""A step of work that may take long: the work calls it again and again.
+"""Steps: how work that may take long lets other requests be served meanwhile.
 
-A step may serve other requests, see broker/turns/slices.py. The step of a decision may also raise
-(group_decisions.py), so a decision changes nothing.
+Such work takes a function `step` as an argument, and calls it between its items. If the work has
+had the event loop for long enough, `step` returns only after other requests were served: the work
+gives way (broker/turns/slices.py). So what the work has read before a step may have changed after
+it. The step of a decision may also raise, and end the decision (group_decisions.py), so a decision
+changes nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -10,10 +13,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-Step = Callable[[], object]
+Step = Callable[[], object]  # see the module's docstring
 
 FEW = 20
-# So many items are sorted between two steps.
+# The number of items that are sorted between two steps.
 _SORTED_AT_ONCE = 1000
 
 
@@ -35,7 +38,7 @@ def _stepping(items: Iterable[T], step: Step) -> Iterator[T]:
 
 
 def stepping_if_many(items: Collection[T], step: Step) -> Iterable[T]:
-    """As `stepping`, without a step if there are few items: it would cost more than the work."""
+    """Like `stepping`, without steps if there are few items: they would cost more than the work."""
     return items if len(items) <= FEW else stepping(items, step)
 
 
@@ -79,7 +82,7 @@ def sorted_in_steps(texts: Iterable[str], step: Step) -> list[str]:
 
 
 def free(step: Step, *collections: list[Any] | set[Any] | dict[Any, Any]) -> None:
-    """Empty the collections. To free thousands of objects takes as long as to make them."""
+    """Empty the collections. Freeing thousands of objects takes as long as making them."""
     for each in collections:
         drop = each.popitem if isinstance(each, dict) else each.pop
         for _ in stepping_if_many(range(len(each)), step):

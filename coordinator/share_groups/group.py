@@ -175,7 +175,7 @@ class ShareGroup(ModernGroup[ShareMember]):
             if topic.name in self.subscriptions.topics and topics.id_of(topic.name) == topic_id
         )
 
-    # -- the Group protocol ------------------------------------------------------------------------
+    # -- the interface Group -----------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:

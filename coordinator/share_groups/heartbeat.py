@@ -3,10 +3,11 @@
 A heartbeat takes these steps; each may write records:
 
     the subscription   written if the request changes it
-    the group epoch    rises if the subscribed topics have changed, or an initialized partition has
-                       no reader yet
+    the group epoch    rises if the subscribed topics have changed, or an initialized partition is
+                       not assigned to any member yet
     the targets        computed if the epoch has risen, at most once per assignment interval
-    the member         moves to its target at once, because partitions have no owners
+    the member         moves to its target at once: partitions are shared, so no other member has to
+                       give one up first
     new partitions     subscribed ones without stored state: the caller initializes the state
 
 Kafka: GroupMetadataManager.shareGroupHeartbeat, ShareGroupAssignmentBuilder.
@@ -28,9 +29,9 @@ from odradek.coordinator.modern_groups.heartbeat_fields import check_not_blank, 
 from odradek.coordinator.modern_groups.member import JOINING_EPOCH, LEAVING_EPOCH, MemberState
 from odradek.coordinator.modern_groups.target_assignment import (
     NEVER_COMPUTED_MS,
-    changed_targets,
     compute_targets,
     is_due,
+    write_targets,
 )
 from odradek.coordinator.modern_groups.topic_checks import check_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
@@ -61,7 +62,7 @@ from .state_partitions import TopicOfState, Topics
 
 R = TypeVar("R")
 
-MAX_MEMBER_ID_UNITS = 36
+MAX_MEMBER_ID_UNITS = 36  # of UTF-16, which is how Java counts the length of a string
 
 
 class Initialization(NamedTuple):
@@ -76,7 +77,8 @@ class Initialization(NamedTuple):
     topics: Topics
     start_offsets: Mapping[tuple[bytes, int], int] = {}
     begun_before: Collection[bytes] = ()
-    """Topics of which some state may exist: an earlier initialization or deletion did not end."""
+    """Topics of which some state may exist, because an earlier initialization or deletion of their
+    state has not ended."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -134,7 +136,7 @@ class ShareHeartbeats:
         now: Now,
         step: Step,
     ) -> Answer:
-        """Decide about a checked request; `group` is the group of that id, or None.
+        """Serve a request that has passed check_heartbeat; `group` has its group id; None: none.
 
         `partition` names the shard that has the group, or will have it.
 
@@ -171,7 +173,7 @@ class ShareHeartbeats:
         draft.records += member_tombstones(group.group_id, member.member_id)
         topics = group.subscriptions.topics_without([member], step)
         draft.bump_epoch(self._topics.group_hash(topics, step), f"removed {member.member_id}")
-        if len(group.members) == 1:  # a member that joins later need not wait
+        if len(group.members) == 1:  # the next member to join need not wait for the interval
             draft.records.append(
                 target_epoch_record(group.group_id, draft.epoch, NEVER_COMPUTED_MS)
             )
@@ -191,9 +193,9 @@ class ShareHeartbeats:
         updated = _updated_member(member, request, caller)
         if updated != member:
             draft.records.append(subscription_record(draft.group_id, updated, draft.step))
-        is_bumped = self._bump_epoch(draft, member, updated)
+        has_risen = self._bump_epoch(draft, member, updated)
         epoch, target = self._update_target(draft, member, updated)
-        reconciled = self._reconcile(updated, epoch, target, draft.step, is_forced=is_bumped)
+        reconciled = self._reconcile(updated, epoch, target, draft.step, epoch_has_risen=has_risen)
         if reconciled != updated:
             record = current_assignment_record(draft.group_id, reconciled, draft.step)
             draft.records.append(record)
@@ -201,14 +203,14 @@ class ShareHeartbeats:
         key = draft.group.key_of(reconciled.member_id)
         draft.then.append(partial(self._deadlines.sessions.schedule, key, until_ms))
         initialization = self._initialization(draft, member, updated)
-        has_news = request.subscribed_topic_names is not None or (
+        sends_assignment = request.subscribed_topic_names is not None or (
             reconciled.assigned != member.assigned
         )
         response = ShareGroupHeartbeatResponse(
             member_id=reconciled.member_id,
             member_epoch=reconciled.member_epoch,
             heartbeat_interval_ms=self._configs.heartbeat_interval_ms(draft.group_id),
-            assignment=_assignment_of(reconciled, draft.step) if has_news else None,
+            assignment=_assignment_of(reconciled, draft.step) if sends_assignment else None,
         )
         return draft.outcome(HeartbeatReply(response, initialization))
 
@@ -244,25 +246,32 @@ class ShareHeartbeats:
             is_homogeneous=group.is_homogeneous_if(member, updated, draft.step),
             assignable=group.state_partitions.assignable(),
         )
-        for member_id, target in changed_targets(group.targets, targets, draft.step):
-            record = target_record(group.group_id, member_id, target, draft.step)
-            draft.records.append(record)
-        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        write_targets(draft, targets, target_record, target_epoch_record)
         return draft.epoch, targets[updated.member_id]
 
     def _reconcile(
-        self, member: ShareMember, epoch: int, target: Assignment, step: Step, *, is_forced: bool
+        self,
+        member: ShareMember,
+        epoch: int,
+        target: Assignment,
+        step: Step,
+        *,
+        epoch_has_risen: bool,
     ) -> ShareMember:
         """Move the member to its target, without topics that it does not subscribe to.
 
-        `is_forced`: its subscription may have changed although it has reached the epoch.
+        `epoch_has_risen`: in this heartbeat. New targets may only be due later, but the member may
+        have unsubscribed from topics of its present target.
         """
         is_behind = member.member_epoch != epoch or member.state is not MemberState.STABLE
-        if not (is_behind or is_forced):
+        if not (is_behind or epoch_has_risen):
             return member
         subscribed = self._topics.ids_of(stepping_if_many(member.subscribed_topics, step))
-        reaches = stepping_if_many(target.items(), step)
-        assigned = {id_: them for id_, them in reaches if id_ in subscribed}
+        assigned = {
+            topic_id: partitions
+            for topic_id, partitions in stepping_if_many(target.items(), step)
+            if topic_id in subscribed
+        }
         if member.member_epoch == epoch:
             return replace(member, assigned=assigned)
         return replace(
@@ -278,7 +287,11 @@ class ShareHeartbeats:
     def _initialization(
         self, draft: Draft[ShareGroup], member: ShareMember, updated: ShareMember
     ) -> Initialization | None:
-        """Write which subscribed partitions are being initialized; None if there are none."""
+        """Write which subscribed partitions are to be initialized; None if there are none.
+
+        Partitions whose state exists, or whose initialization began less than the retry interval
+        ago, are not among them.
+        """
         group, now_ms = draft.group, draft.now.wall_ms
         subscribed = group.subscriptions.topics
         if updated.subscribed_topics != member.subscribed_topics:
@@ -299,8 +312,9 @@ class ShareHeartbeats:
         name_of = self._topics.name_of
         record = state_partitions_record(group.group_id, state, name_of, draft.step)
         draft.records.append(record)
-        # Partitions that were added to a topic are read from their beginning. As in Kafka, so are
-        # the others of a topic of which an administrator has set some start offsets.
+        # A topic with initialized partitions has grown: the new ones are read from their beginning.
+        # If an administrator has set the start offsets of some partitions only, the others look the
+        # same, and are also read from their beginning, as in Kafka.
         grown = group.state_partitions.initialized.keys() & new.keys()
         starts = {(id_, index): 0 for id_ in grown for index in new[id_].partitions}
         begun = group.state_partitions.deleting.union(group.state_partitions.initializing)

@@ -18,7 +18,7 @@ from .share_partition import Limits, SharePartition
 # A record batch of this many records is acquired as a whole, also if fewer may be in flight.
 WHOLE_BATCH_RECORDS = 2_000
 # From this many deliveries on, a record is delivered with fewer others.
-LEAST_THROTTLE_COUNT = 2
+MIN_THROTTLE_COUNT = 2
 
 
 class FetchedBatch(NamedTuple):
@@ -123,7 +123,7 @@ class _Acquisition:
         # A record batch with more records is acquired in parts. This bounds what the broker keeps
         # of a batch, whatever number of records its header announces, and the work for them.
         self._largest_range = max(limits.max_in_flight, WHOLE_BATCH_RECORDS)
-        self._throttle_count = max(LEAST_THROTTLE_COUNT, -(-limits.max_delivery_count // 2))
+        self._throttle_count = max(MIN_THROTTLE_COUNT, -(-limits.max_delivery_count // 2))
         self._fetched = fetched
         self._base_offset = fetched[0].base_offset
         self._left = max_records
@@ -198,16 +198,16 @@ class _Acquisition:
                 break
             if state.state is not RecordState.AVAILABLE:
                 continue
-            last_delivery = most > LEAST_THROTTLE_COUNT and state.delivery_count == most - 1
+            last_delivery = most > MIN_THROTTLE_COUNT and state.delivery_count == most - 1
             if last_delivery and acquired:
                 break  # its last delivery is for it alone
             if throttled_limit is None and state.delivery_count >= self._throttle_count:
                 by = state.delivery_count - self._throttle_count + 1
                 throttled_limit = max(1, batch.record_count >> by)
             end = first if last_delivery else last
-            for most_records in (limit, throttled_limit):
-                if most_records is not None and most_records > count:
-                    end = min(end, first + most_records - count - 1)
+            for record_limit in (limit, throttled_limit):
+                if record_limit is not None and record_limit > count:
+                    end = min(end, first + record_limit - count - 1)
             taken = batch.separate(first, end)
             taken.acquire(self._call.member_id, self._call.locked_until_ms)
             acquired.append(Acquired(first, end, taken.delivery_count))

@@ -1,4 +1,4 @@
-"""The batches in flight, in the order of their offsets. They do not overlap."""
+"""The batches in flight of one share-partition, sorted by first offset. They do not overlap."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
@@ -7,7 +7,10 @@ from .in_flight import Batch
 
 
 class Batches:
-    """Batches by first offset. A new one is usually the last."""
+    """Batches by first offset. A new one is usually the last.
+
+    `first` and `last` raise IndexError if there are none.
+    """
 
     def __init__(self) -> None:
         self._firsts: list[int] = []

@@ -104,7 +104,7 @@ class InFlight:
 
 
 class DeliveryRules(NamedTuple):
-    """What becomes of records that are not processed.
+    """What happens to records that are not processed.
 
     `has_queue`: whether the group has a dead-letter queue.
     """

@@ -64,7 +64,7 @@ def combined(
 def with_new(
     stored: tuple[DeliveryBatch, ...], new: Iterable[DeliveryBatch], start_offset: int
 ) -> tuple[DeliveryBatch, ...]:
-    """As `combined`, for stored batches that `combined` has made.
+    """Like `combined`, for stored batches that `combined` has made.
 
     A write is about some of thousands of batches: those that it does not meet stay as they are.
     """

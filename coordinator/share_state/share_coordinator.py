@@ -36,7 +36,7 @@ from .table import PartitionCount, ShareStateTable
 
 logger = logging.getLogger("odradek.shares")
 
-# Records of so many states of a shard are written in one turn of the event loop: each takes 10 us.
+# How many states of a shard are written in one turn of the event loop: each record takes 10 us.
 STATES_PER_TURN = 200
 
 ShareShard = Shard[ShareStateTable]

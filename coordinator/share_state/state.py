@@ -39,7 +39,7 @@ class ShareState(Struct, frozen=True, kw_only=True):
 
     @property
     def done_count(self) -> int | None:
-        """How many offsets from 0 on are done; None: that has not been stored yet."""
+        """How many offsets are done, counted from offset 0; None: not stored yet."""
         if self.start_offset == NO_OFFSET or self.delivery_complete_count < 0:
             return None
         return self.start_offset + self.delivery_complete_count

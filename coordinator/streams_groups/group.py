@@ -210,7 +210,7 @@ class StreamsGroup(EpochGroup[StreamsMember, Tasks]):
         """A member's target."""
         return self.targets.get(member_id, NOTHING)
 
-    # -- the Group protocol ------------------------------------------------------------------------
+    # -- the interface Group -----------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:

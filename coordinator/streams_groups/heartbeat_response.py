@@ -45,7 +45,7 @@ def respond(
     """
     group = draft.group
     tasks_changed = member.assigned != before.assigned
-    has_news = request.member_epoch == JOINING_EPOCH or tasks_changed
+    sends_tasks = request.member_epoch == JOINING_EPOCH or tasks_changed
     endpoint_epoch = group.endpoint_epoch
     endpoint_changed = member.user_endpoint != before.user_endpoint
     if endpoint_changed or (tasks_changed and member.user_endpoint is not None):
@@ -57,7 +57,7 @@ def respond(
         outdated = {member.member_id, group.previous_id(member)}
         others = (other for other in group.members.values() if other.member_id not in outdated)
         endpoints = partitions_by_endpoint([*others, member], topology, partition_count, draft.step)
-    active, standby, warmup = _tasks_of(member, draft.step) if has_news else (None, None, None)
+    active, standby, warmup = _tasks_of(member, draft.step) if sends_tasks else (None, None, None)
     return StreamsGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,

@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.coordinator.assignors.assignment import AssignorError
-from odradek.coordinator.modern_groups.target_assignment import changed_targets, is_due
+from odradek.coordinator.modern_groups.target_assignment import is_due, write_targets
 from odradek.coordinator.modern_groups.topic_checks import has_checked_topics
 from odradek.coordinator.modern_groups.topics_view import ClusterTopics
 from odradek.coordinator.runtime.steps import stepping
@@ -218,10 +218,7 @@ class StreamsRebalance:
                     "group %s, epoch %d: no targets: %s", group.group_id, draft.epoch, error
                 )
                 raise
-        for member_id, target in changed_targets(group.targets, targets, draft.step):
-            record = target_record(group.group_id, member_id, target, draft.step)
-            draft.records.append(record)
-        draft.records.append(target_epoch_record(group.group_id, draft.epoch, draft.now.wall_ms))
+        write_targets(draft, targets, target_record, target_epoch_record)
         return targets
 
     # -- the member --------------------------------------------------------------------------------

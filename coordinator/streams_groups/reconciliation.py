@@ -1,7 +1,7 @@
 """Reconciliation: moves a member one step from the tasks it owns towards its target.
 
     STABLE, at its target      nothing to do
-    STABLE, a newer target     if it owns tasks outside the target: UNREVOKED; else it advances
+    STABLE, a newer target     if it owns tasks outside the target: UNREVOKED; otherwise it advances
     UNREVOKED                  it stays until its heartbeat no longer reports the tasks to give up;
                                then it advances to the newest target, or gives up more tasks at
                                the next epoch

@@ -44,7 +44,7 @@ TransactionShard = Shard[TransactionTable]
 # Markers are written for so long in one turn, and at least so many: those of a small transaction
 # should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
 TURN_MS = 1
-LEAST_MARKERS = 10
+MIN_MARKERS = 10
 # The delay before the next markers, and before a sync is looked for again. A deadline of the same
 # millisecond comes in another turn.
 NEXT_MS = 0
@@ -57,7 +57,7 @@ LONGEST_RETRY_MS = 5_000
 # The longest time for which Complete records wait for another record of their shard, and the number
 # of those that wait. It takes a millisecond to write so many.
 COMPLETE_RECORD_MS = 100
-MOST_COMPLETED = 50
+MAX_COMPLETED = 50
 # How many transactions whose Complete records cannot be written are named in the log.
 LOGGED_COMPLETED = 10
 
@@ -209,11 +209,11 @@ class Completion:
         if left.unsynced:
             return now.timer_ms + SYNC_RETRY_MS
         completed = shard.state.completed
-        if len(completed) >= MOST_COMPLETED:  # their records could not be written
+        if len(completed) >= MAX_COMPLETED:  # their records could not be written
             return now.timer_ms + left.next_delay_ms()
         completed[transactional_id] = complete(left.transaction, now.wall_ms)
         self._records_due.schedule_if_absent(shard, now.timer_ms + COMPLETE_RECORD_MS)
-        if len(completed) == MOST_COMPLETED:
+        if len(completed) == MAX_COMPLETED:
             self._write_completed(shard, now)
         return None
 
@@ -229,7 +229,7 @@ class Completion:
         )
         ends_ms = now.timer_ms + TURN_MS
         for number in range(len(left.missing)):
-            if number >= LEAST_MARKERS and self._clock().timer_ms >= ends_ms:
+            if number >= MIN_MARKERS and self._clock().timer_ms >= ends_ms:
                 break
             where = left.missing[-1]
             try:

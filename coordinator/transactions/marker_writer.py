@@ -23,7 +23,7 @@ ENDED_ALREADY = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDIN
 
 
 class GroupTransactions(Protocol):
-    """The group coordinator, as far as transactions are concerned."""
+    """What transactions need of the group coordinator."""
 
     def end_transaction(self, partition: int, marker: EndMarker, now_ms: int) -> None:
         """Write a marker to a partition of `__consumer_offsets`; its offsets take effect."""

@@ -57,10 +57,10 @@ logger = logging.getLogger("odradek.transactions")
 
 # How many transactions that time out at once are named in the log.
 LOGGED_TIMEOUTS = 10
-# So long a turn of the loop aborts transactions. Each takes 200 us, and some milliseconds if it has
-# thousands of partitions.
+# How long one turn of the loop aborts transactions. Each takes 200 us, and some milliseconds if it
+# has thousands of partitions.
 ABORTS_MS = 1
-# At most this many transactional ids are looked at in one turn of the loop.
+# At most this many transactional ids are examined in one turn of the loop.
 CHECKS_PER_TURN = 300
 
 

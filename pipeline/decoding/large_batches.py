@@ -54,10 +54,10 @@ def _parts(pieces: Iterable[bytes], left: int) -> Iterator[tuple[bytes, int, int
         yield data, count, end
 
 
-def _whole_records(data: bytes, most: int) -> tuple[int, int]:
-    """Return how many whole records, at most `most`, the data begins with, and where they end."""
+def _whole_records(data: bytes, max_count: int) -> tuple[int, int]:
+    """Return how many whole records the data begins with, at most `max_count`, and their end."""
     position = count = 0
-    while count < most:
+    while count < max_count:
         end = _end(data, position)
         if end is None or end > len(data):
             break

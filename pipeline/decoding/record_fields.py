@@ -15,7 +15,7 @@ import numpy as np
 from .record_walk import RecordSpans
 from .varints import Bools, Bytes, Ints, read_varints
 
-LEAST_INT32 = -(1 << 31)
+MIN_INT32 = -(1 << 31)
 
 
 class RecordFields(NamedTuple):
@@ -51,7 +51,7 @@ def read_fields(data: Bytes, spans: RecordSpans) -> tuple[RecordFields, Bools]:
     room = end - begin
     valid = (begin >= 0) & (end <= data.size) & (room > 0)
     valid &= (key_bytes <= room) & (value_bytes <= room) & (offset_delta >> 31 == 0)
-    valid &= np.minimum(key_bytes, value_bytes) >= LEAST_INT32
+    valid &= np.minimum(key_bytes, value_bytes) >= MIN_INT32
     valid &= (header_count >= 0) & (header_count <= room)
     valid &= np.where(header_count == 0, headers_at == end, headers_at < end)
     deltas = (timestamp_delta, offset_delta)
@@ -85,7 +85,7 @@ def read_headers(data: Bytes, fields: RecordFields) -> tuple[HeaderFields, Bools
         value_bytes, value_at = read_varints(data, name_at + np.maximum(name_bytes, 0))
         room = end[rows] - position[rows]
         valid[rows] &= (name_bytes >= 0) & (name_bytes <= room)
-        valid[rows] &= (value_bytes >= LEAST_INT32) & (value_bytes <= room)
+        valid[rows] &= (value_bytes >= MIN_INT32) & (value_bytes <= room)
         next_position = value_at + np.maximum(value_bytes, 0)
         valid[rows] &= next_position <= end[rows]
         position[rows] = next_position

@@ -85,7 +85,7 @@ def _offset_at(reader: LogReader, timestamp_ms: int, bounds: OffsetBounds) -> in
 
 
 def _max_timestamp_ms(segment: OpenSegment, unknown_ms: int) -> int:
-    """Return the largest timestamp in a closed segment's time index; else `unknown_ms`."""
+    """Return the largest timestamp in a closed segment's time index; otherwise `unknown_ms`."""
     try:
         file = segment.files.open(segment.beside(FileKind.TIME_INDEX), read_only=True)
     except FileNotFoundError:

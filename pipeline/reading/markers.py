@@ -15,8 +15,8 @@ from odradek.storage.log_reader import OpenSegment
 from .pieces import Piece, read_pieces, verify_checksums
 
 # Most transactions are short, so that their markers are not far.
-_LEAST_AHEAD_BYTES = 64 << 10
-_MOST_AHEAD_BYTES = 4 << 20
+_MIN_AHEAD_BYTES = 64 << 10
+_MAX_AHEAD_BYTES = 4 << 20
 _KEY_BYTES = 4  # version and type
 
 
@@ -56,7 +56,7 @@ class SegmentMarkers:
         self.segment = segment
         self._position = position  # of the first batch that has not been read
         self._verify_crc = verify_crc
-        self._ahead_bytes = _LEAST_AHEAD_BYTES
+        self._ahead_bytes = _MIN_AHEAD_BYTES
         self._offsets: dict[int, list[int]] = {}  # by producer id, ascending
         self._are_aborts: dict[int, list[bool]] = {}
 
@@ -76,7 +76,7 @@ class SegmentMarkers:
         )
         piece = next(pieces, None)
         if piece is not None:
-            self._ahead_bytes = min(2 * self._ahead_bytes, _MOST_AHEAD_BYTES)
+            self._ahead_bytes = min(2 * self._ahead_bytes, _MAX_AHEAD_BYTES)
             self.add(piece)
         return piece is not None
 

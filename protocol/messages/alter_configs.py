@@ -1,6 +1,7 @@
 """AlterConfigs (key 33): replace all settings of topics and brokers.
 
-Clients should use IncrementalAlterConfigs.
+A setting that is not named is reset to its default. Deprecated: clients should use
+IncrementalAlterConfigs (KIP-339).
 """
 
 from odradek.protocol.api_keys import ApiKey

@@ -1,6 +1,7 @@
 """Metadata (key 3): the brokers, the topics, and the leaders and replicas of partitions.
 
-From v10 on, topics have ids; from v12 on, a request may name topics by id.
+Null topics (v1 and above), or no topics in v0, ask for all. From v10 on, topics have ids; from v12
+on, a request may name topics by id.
 """
 
 from typing import Annotated

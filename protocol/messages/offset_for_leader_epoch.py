@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): the end offsets of leader epochs; clients detect truncation."""
+"""OffsetForLeaderEpoch (key 23): where leader epochs end, by which clients detect truncation."""
 
 from typing import Annotated
 

@@ -1,4 +1,7 @@
-"""ReadShareGroupStateSummary (key 87): read start offsets and epochs only. Internal, KIP-932."""
+"""ReadShareGroupStateSummary (key 87): read the state of share-partitions without its batches.
+
+v1 adds the number of records after the start offset whose delivery is complete. Internal, KIP-932.
+"""
 
 from typing import Annotated
 

@@ -349,7 +349,7 @@ def find_whole_batch(
         at = chunk.find(MAGIC_V2, MAGIC_POSITION) - MAGIC_POSITION
         while 0 <= at <= last:
             offset, size = OFFSET_AND_SIZE.unpack_from(chunk, at)
-            # Few other bytes look so; to check a CRC costs up to the rest of the file.
+            # Few other bytes look so; checking a CRC costs up to the rest of the file.
             is_possible = 0 <= offset - least_offset <= MAX_RELATIVE_OFFSET
             if is_possible and size >= SMALLEST_SIZE and position + at + LOG_OVERHEAD + size <= end:
                 batch = RawBatch(files, file, position + at, chunk[at : at + HEADER_BYTES])

@@ -42,7 +42,7 @@ Acknowledged = tuple[int, int, Sequence[int]]
 Ask = Callable[[Message, int], Any]
 GROUP_RESOURCE = 32
 LIMIT_SECONDS = 60.0
-MOST_IN_BATCH = 25  # records; a member is given whole batches, also beyond its max.poll.records
+MAX_IN_BATCH = 25  # records; a member is given whole batches, also beyond its max.poll.records
 AT_ONCE = {"share.assignment.interval.ms": "0", "share.auto.offset.reset": "earliest"}
 
 
@@ -79,7 +79,7 @@ def fill_queue(
         {
             "bootstrap.servers": broker.bootstrap,
             "linger.ms": 1,
-            "batch.num.messages": MOST_IN_BATCH,
+            "batch.num.messages": MAX_IN_BATCH,
         }
     )
     for number in range(records):

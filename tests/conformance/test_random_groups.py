@@ -21,7 +21,7 @@ from tests.support.lengths import SEED, by_length, only_long
 
 CONVERSATIONS = by_length(10, 600)
 # So many may end early (excuses.py); about three in ten do.
-MOST_TIES = 0.5
+MAX_TIES = 0.5
 TOGETHER = by_length(10, 25)  # have the restart between their acts together
 
 SETTINGS = {
@@ -59,7 +59,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedBroke
 @pytest.mark.slow
 @only_long("conversations with Kafka are compared in test_same_answers.py")
 def test_members_at_random_are_answered_as_by_kafka(compared: ComparedBrokers) -> None:
-    hold(compared, CONVERSATIONS, TOGETHER, MOST_TIES)
+    hold(compared, CONVERSATIONS, TOGETHER, MAX_TIES)
 
 
 @pytest.mark.java

@@ -29,7 +29,7 @@ from tests.support.lengths import SEED, by_length, only_long
 
 CONVERSATIONS = by_length(12, 300)
 # So many may end early (excuses.py).
-MOST_TIES = 0.4
+MAX_TIES = 0.4
 TOGETHER = by_length(12, 25)  # have the restarts between their acts together
 
 SETTINGS = {
@@ -89,7 +89,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComparedTrans
 def test_producers_at_random_are_answered_as_by_kafka(
     compared: ComparedTransactions,
 ) -> None:
-    hold(compared, CONVERSATIONS, TOGETHER, MOST_TIES)
+    hold(compared, CONVERSATIONS, TOGETHER, MAX_TIES)
 
 
 @pytest.mark.java

@@ -13,7 +13,7 @@ import pytest
 
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.record import Record, read_records
-from tests.conformance.share_reader import MOST_IN_BATCH, fill_queue
+from tests.conformance.share_reader import MAX_IN_BATCH, fill_queue
 from tests.conformance.transcript import each_batch
 from tests.support.broker_process import BrokerProcess
 from tests.support.java_tools import JAVA_TOOLS, why_no_java
@@ -30,7 +30,7 @@ PARTITIONS, MEMBERS = 3, 3
 RECORDS = by_length(3_000, 100_000)
 KILLS = by_length(2, 20)
 # Records that a member acknowledges at once: its max.poll.records, and the rest of a batch.
-MOST_AT_ONCE = 50 + MOST_IN_BATCH
+MAX_AT_ONCE = 50 + MAX_IN_BATCH
 LIMIT_SECONDS = by_length(120.0, 1_800.0)
 QUEUE = "dlq.orders"
 # A busy machine is no reason to give a record up.
@@ -71,7 +71,7 @@ def test_every_record_is_settled_once_while_the_broker_is_killed(broker: BrokerP
     counts = {what: len(records) for what, records in told.items()}
     assert (counts["again"], len({*settled, *unknown})) == (0, RECORDS), counts
     assert len(settled) + len(unknown) == RECORDS, counts
-    assert len(unknown) <= KILLS * MEMBERS * MOST_AT_ONCE, counts
+    assert len(unknown) <= KILLS * MEMBERS * MAX_AT_ONCE, counts
     rejected = set(told["rejected"])
     wait_until(lambda: rejected <= queued(broker))
     assert rejected, counts

@@ -73,7 +73,7 @@ class Large:
         self.pass_interval()
 
     def fill_share(self) -> None:
-        """As `fill`, for a share group."""
+        """Like `fill`, for a share group."""
         for number in range(MEMBERS):
             share_join(self, number)
         self.beats.advance(0)  # the states of the partitions are created
@@ -112,7 +112,7 @@ class Large:
             self.beats.metadata.create(*topics)
 
     def make_shared_topics(self) -> None:
-        """As `make_topics`; a share group reads them, and has no targets yet."""
+        """Like `make_topics`; a share group reads them, and has no targets yet."""
         self.make_topics()
         share_join(self, 0, *MANY_TOPICS)
         self.beats.advance(0)  # the states of the partitions are created

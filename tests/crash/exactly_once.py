@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tests.crash.ledger import Stored
 from tests.crash.transaction_log import Batch, log_faults, outcomes
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 
 
 class Copied(NamedTuple):
@@ -76,8 +76,8 @@ def faults(history: History) -> list[str]:
     found += _copy_faults(history)
     found += _order_faults(history.committed)
     found += _offset_faults(history)
-    if len(found) > MOST_SHOWN:
-        found[MOST_SHOWN:] = [f"and {len(found) - MOST_SHOWN} more"]
+    if len(found) > MAX_SHOWN:
+        found[MAX_SHOWN:] = [f"and {len(found) - MAX_SHOWN} more"]
     return found
 
 

@@ -21,9 +21,9 @@ from tests.crash.settled import Place, Settled
 from tests.support.wire import WireClient
 
 PAUSE_SECONDS = 0.02
-MOST_RECORDS = 40
+MAX_RECORDS = 40
 # A record that was delivered so often is always accepted: none is archived for its count.
-MOST_RELEASED = 4
+MAX_RELEASED = 4
 FIRST_EPOCH = 0
 
 
@@ -123,7 +123,7 @@ class Sharer:
             got = next_got or self._fetch()
 
     def _may_wait(self, got: Sequence[Got]) -> bool:
-        return not self.is_hurried and all(each.delivery_count <= MOST_RELEASED for each in got)
+        return not self.is_hurried and all(each.delivery_count <= MAX_RELEASED for each in got)
 
     # -- fetch -------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Sharer:
     def _ask_to_fetch(self, *partitions: int, **fields: Any) -> Any:
         asked = {
             "max_wait_ms": self._chance.choice([0, 20, 100]),
-            "max_records": self._chance.randint(1, MOST_RECORDS),
+            "max_records": self._chance.randint(1, MAX_RECORDS),
             "max_bytes": self._chance.choice([2_000, 1 << 20]),
             "share_acquire_mode": self._chance.choice([0, 0, 1]),
             **fields,

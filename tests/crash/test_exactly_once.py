@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.exactly_once import MOST_SHOWN, History, faults
+from tests.crash.exactly_once import MAX_SHOWN, History, faults
 from tests.crash.ledger import Stored
 from tests.crash.transaction_log import Batch, Marker, log_faults
 
@@ -141,7 +141,7 @@ def test_a_fault_is_found(change: dict[str, Any], expected: str) -> None:
 
 def test_a_report_is_short() -> None:
     found = faults(replace(GOOD, written=range(1000)))
-    assert len(found) == MOST_SHOWN + 1
+    assert len(found) == MAX_SHOWN + 1
     assert found[-1].startswith("and ")
 
 

@@ -32,7 +32,7 @@ IN_LONG_RUNS = [pytest.mark.java, only_long("the clients of Python are killed")]
 
 ROUNDS = by_length(3, 200)
 TRANSACTIONS_PER_ROUND = 4
-MOST_COMMITS = 8
+MAX_COMMITS = 8
 PATIENCE_SECONDS = 8.0
 LIMIT_SECONDS = 120.0
 KILLED_BEFORE, KILLED_AFTER, STOPPED = 0.2, 0.4, 0.5  # the shares, summed up
@@ -99,7 +99,7 @@ def wait_for_work(rig: Rig, chance: random.Random) -> None:
     """
     before = {copier: len(copier.reports("committed")) for copier in rig.copiers}
     chosen = chance.choice(rig.copiers)
-    wanted = chance.randint(1, MOST_COMMITS)
+    wanted = chance.randint(1, MAX_COMMITS)
     start = time.monotonic()
     while True:
         rig.start_all()

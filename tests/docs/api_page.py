@@ -24,7 +24,7 @@ def api_page() -> str:
             str(key.value),
             key.display_name,
             _range(served.advertised[key]),
-            _range(served.spoken[key]),
+            _range(served.accepted[key]),
         )
         for key in sorted(HANDLERS)
     ]

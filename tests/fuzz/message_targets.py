@@ -16,7 +16,8 @@ from typing import Any
 
 from odradek.broker.common.clock import Clock
 from odradek.broker.producing.single_batch import SingleBatches
-from odradek.broker.requests.dispatch import Dispatcher, RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.answer import RefusedRequestError, SlicedAnswer
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.turns.slices import Make, Result, Slices, Surroundings
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import (

@@ -10,7 +10,8 @@ from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
 from odradek.broker.periodic_tasks import PeriodicTasks, periodic_tasks_of
 from odradek.broker.producing.single_batch import SingleBatches
-from odradek.broker.requests.dispatch import Dispatcher, SlicedAnswer
+from odradek.broker.requests.answer import SlicedAnswer
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.session import Session
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.schema import Message

@@ -481,13 +481,13 @@ def test_many_rolls_in_a_moment_do_not_keep_all_files_open(
     node = Node(tmp_path)
     manager = node.start()
     log = node.create(manager, "orders")
-    most_open = 0
+    max_open = 0
     for day in range(0, 40 * 8, 8):  # segment.ms is seven days
         put(log, b"v", timestamps=[day * 86_400_000])
         log.flush(NOW_MS)
-        most_open = max(most_open, sum(segment.has_open_file for segment in log.segments))
+        max_open = max(max_open, sum(segment.has_open_file for segment in log.segments))
     assert len(log.segments) == 40
-    assert most_open <= 5 + 2  # the active one, and the one before it
+    assert max_open <= 5 + 2  # the active one, and the one before it
     assert len(values_from(log)) == 40
     manager.close(now_ms=NOW_MS)
 

@@ -30,7 +30,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  */
 public class Copier {
     private static final int COPY_PARTITIONS = 2;
-    private static final int MOST_RECORDS = 20;
+    private static final int MAX_RECORDS = 20;
     private static final double ABORTED_SHARE = 0.1;
     // Tells this process from earlier ones: a process id may come again.
     private static final long BEGAN_MS = System.currentTimeMillis();
@@ -155,7 +155,7 @@ public class Copier {
         settings.put("enable.auto.commit", "false");
         settings.put("auto.offset.reset", "earliest");
         settings.put("isolation.level", "read_committed");
-        settings.put("max.poll.records", Integer.toString(MOST_RECORDS));
+        settings.put("max.poll.records", Integer.toString(MAX_RECORDS));
         settings.put("default.api.timeout.ms", "30000");
         if (protocol.equals("classic")) {
             settings.put("session.timeout.ms", "3000");

@@ -12,11 +12,11 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * has come as often as it should, and says so.
  */
 public class ShareRejects {
-    private static final int MOST_DELIVERIES = 3;
+    private static final int MAX_DELIVERIES = 3;
 
     public static void main(String[] args) throws Exception {
         int records = Integer.parseInt(args[3]);
-        int left = records + (records + 9) / 10 * (MOST_DELIVERIES - 1);
+        int left = records + (records + 9) / 10 * (MAX_DELIVERIES - 1);
         Properties settings = new Properties();
         settings.put("bootstrap.servers", args[0]);
         settings.put("group.id", args[2]);

@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
  * acknowledgement. The last line is "end".
  */
 public class ShareWorkers {
-    private static final int MOST_RELEASES = 3;
+    private static final int MAX_RELEASES = 3;
     private static final Set<String> SETTLED = ConcurrentHashMap.newKeySet();
     private static final Set<String> UNKNOWN = ConcurrentHashMap.newKeySet();
     private static final long QUIET_NANOS = Duration.ofSeconds(5).toNanos();
@@ -121,7 +121,7 @@ public class ShareWorkers {
 
     private static AcknowledgeType drawn(ConsumerRecord<String, String> record, Random chance) {
         int drawn = chance.nextInt(10);
-        if (drawn < 2 && record.deliveryCount().orElse((short) 1) <= MOST_RELEASES) {
+        if (drawn < 2 && record.deliveryCount().orElse((short) 1) <= MAX_RELEASES) {
             return AcknowledgeType.RELEASE;
         }
         return drawn < 9 ? AcknowledgeType.ACCEPT : AcknowledgeType.REJECT;

@@ -23,7 +23,7 @@ class FakeAnswer:
 
     def __init__(self, *pieces: object, pending: object = None, runs_on: bool = False) -> None:
         self.pending = pending
-        self.is_cancelled_at_end = not runs_on
+        self.is_cancelled_on_disconnect = not runs_on
         self.response: object = pieces
         self.meter = None
 

@@ -1,4 +1,4 @@
-"""Requests that ask for much work: long ones, and short ones about much."""
+"""Requests that ask for a lot of work: long ones, and short ones that read much state."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

@@ -81,7 +81,7 @@ def array_paths(declared: type[Struct], version: int) -> Iterator[tuple[str, ...
 def _maker(
     message: type[Message], version: int, path: tuple[str, ...], kind: str
 ) -> Callable[[int, float], Message]:
-    def make(size_bytes: int, most_items: float) -> Message:
+    def make(size_bytes: int, max_items: float) -> Message:
         def of(count: int) -> Message:
             made = _struct(message, version, path, kind, count, 0)
             assert isinstance(made, Message)
@@ -89,7 +89,7 @@ def _maker(
 
         one, some = (len(of(count).encode(version)) for count in (1, 101))
         count = size_bytes / max((some - one) / 100, 0.25)
-        return of(max(1, int(min(count, most_items))))
+        return of(max(1, int(min(count, max_items))))
 
     return make
 

@@ -115,7 +115,7 @@ class ShareRig:
         return self.first_fetch(member, *partitions, **fields)
 
     def first_fetch(self, member: str, *partitions: int, **fields: Any) -> Answers:
-        """As `fetch`, and the share-partitions may not be open."""
+        """Like `fetch`, and the share-partitions may not be open."""
         asked: dict[str, Any] = {
             "min_bytes": 1,
             "max_bytes": 1 << 20,

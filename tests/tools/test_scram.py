@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.broker.security.sasl.exchange import SaslError
-from odradek.broker.security.sasl.scram import ScramExchange, UnknownNames
+from odradek.broker.security.sasl.scram import DecoyCredentials, ScramExchange
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism, can_log_in
 from odradek.tools.client.scram import ScramClient, ScramError
 
@@ -60,7 +60,9 @@ def test_an_answer_without_a_proof_is_none_before_the_client_has_sent_its_own() 
 
 
 def is_taken_at_a_login(user: str) -> bool:
-    exchange = ScramExchange(ScramMechanism.SHA_256, lambda *_: None, UnknownNames(lambda *_: None))
+    exchange = ScramExchange(
+        ScramMechanism.SHA_256, lambda *_: None, DecoyCredentials(lambda *_: None)
+    )
     try:
         exchange.evaluate(ScramClient("SCRAM-SHA-256", user, "pencil").first())
     except SaslError:

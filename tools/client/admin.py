@@ -62,7 +62,7 @@ def report_each(
 ) -> None:
     """Print `done` and the name of each that succeeded. Raises CommandError with all that failed.
 
-    `harmless`: the code of an error that is passed over in silence.
+    `harmless`: the code of an error that is ignored.
     """
     failures = []
     for name, future in futures.items():

@@ -40,7 +40,7 @@ class ConsumeOptions:
     """What to read, and how to print it.
 
     `start`: earliest, latest, an offset or a time. `until`: the records from this position on are
-    not read. `last`: that many records of each partition. `limit`: stop after so many in all.
+    not read. `last`: this many records of each partition. `limit`: stop after this many in all.
     `line`: a record as it is printed.
     """
 

@@ -27,7 +27,8 @@ _SHIFT = re.compile("[+-][0-9]+")
 class PartitionLag:
     """What a group has committed in a partition, and what is left.
 
-    None: nothing is committed, or the partition does not answer.
+    None: nothing is committed, or the partition does not answer. `member` and `host` are the id and
+    the address of the member that reads it, "" if none does.
     """
 
     topic: str
@@ -79,10 +80,7 @@ class GroupCommands:
             return
         header = ("topic", "partition", "committed", "end offset", "lag", "member", "host")
         for group, lags in described:
-            rows = [
-                ["-" if value is None else str(value) for value in asdict(lag).values()]
-                for lag in lags
-            ]
+            rows = [_cells(lag) for lag in lags]
             members = counted(len(group.members), "member")
             show_table(f"{group.group_id}: {_state_of(group)}, {members}", header, rows)
 
@@ -99,8 +97,9 @@ class GroupCommands:
     ) -> None:
         """Set the offsets of a group without members, or only show what would be set.
 
-        `target`: earliest, latest, an offset, +N or -N, or a moment.
+        `target`: earliest, latest, an offset, +N or -N, or a time (moments.py).
         """
+        # A group that does not exist may get offsets: it has no members.
         group = result(f"describe group {name}", self._admin.describe_consumer_groups([name])[name])
         if execute and group.members:
             raise CommandError(
@@ -120,10 +119,7 @@ class GroupCommands:
         if as_json:
             print_json([asdict(change) for change in changes])
             return
-        rows = [
-            ["-" if value is None else str(value) for value in asdict(change).values()]
-            for change in changes
-        ]
+        rows = [_cells(change) for change in changes]
         title = f"{name}: " + ("set" if execute else "would be set; --execute sets them")
         show_table(title, ("topic", "partition", "before", "after"), rows)
 
@@ -180,10 +176,8 @@ class GroupCommands:
         for topic in topics:
             if topic not in known:
                 raise CommandError(f"there is no topic {topic}; `odradek topics list` shows them")
-        keys = sorted(
-            {key for key in committed if not topics}
-            | {(topic, index) for topic in topics for index in known[topic].partitions}
-        )
+        named = {(topic, index) for topic in topics for index in known[topic].partitions}
+        keys = sorted(named if topics else committed)
         if not keys:
             raise CommandError(f"group {name} has no offsets; name the topics with --topic")
         starts = partition_offsets(self._admin, keys, OffsetSpec.earliest())
@@ -207,10 +201,10 @@ class GroupCommands:
         starts: Offsets,
         ends: Offsets,
     ) -> Offsets:
-        """Where a reset goes; where a shift leaves a partition, to its first or last offset."""
+        """The offset that each partition is set to. A shift stops at its first or last offset."""
         if _SHIFT.fullmatch(target):
             return {
-                key: min(max(_base(key, committed) + int(target), starts[key]), ends[key])
+                key: min(max(_offset_in(committed, key) + int(target), starts[key]), ends[key])
                 for key in keys
             }
 
@@ -220,8 +214,8 @@ class GroupCommands:
         return resolve_position(target, starts, ends, offsets_at)
 
 
-def _base(key: Partition, committed: Mapping[Partition, int | None]) -> int:
-    """The offset that is shifted. Raises CommandError if there is none, as Kafka's tool does."""
+def _offset_in(committed: Mapping[Partition, int | None], key: Partition) -> int:
+    """The committed offset. Raises CommandError if there is none, as Kafka's tool does."""
     offset = committed.get(key)
     if offset is None:
         raise CommandError(f"nothing is committed in {key[0]}-{key[1]}, so it cannot be shifted")
@@ -229,5 +223,9 @@ def _base(key: Partition, committed: Mapping[Partition, int | None]) -> int:
 
 
 def _state_of(group: ConsumerGroupDescription) -> str:
-    """PREPARING_REBALANCING as preparing_rebalance, which is Kafka's word."""
+    """The state in lower case: preparing_rebalance for librdkafka's PREPARING_REBALANCING."""
     return str(group.state.name).lower().replace("rebalancing", "rebalance")
+
+
+def _cells(item: PartitionLag | OffsetChange) -> list[str]:
+    return ["-" if value is None else str(value) for value in asdict(item).values()]

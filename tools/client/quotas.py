@@ -94,7 +94,7 @@ class QuotaCommands(ClusterCommands):
     def _described(
         self, entity: Entity, *, strict: bool
     ) -> list[tuple[dict[str, str | None], dict[str, float]]]:
-        """Entities and their quotas; if `strict`, entities of no other types."""
+        """Entities and their quotas; if `strict`, only entities of exactly these types."""
         components = [
             DescribeClientQuotasComponentData(
                 entity_type=kind, match_type=DEFAULT if name is None else EXACT, match=name

@@ -1,11 +1,17 @@
-"""The options of `odradek transactions`. The code that does the work is imported on demand."""
+"""The commands of `odradek transactions` and their options. What they do is in transactions.py."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .failure import reported
 from .options import AsJson, Bootstrap, ConfigFile, parse_name, parse_text
+
+if TYPE_CHECKING:
+    from .transactions import TransactionCommands
 
 app = typer.Typer(help="Show transactions, and end those that hang.", no_args_is_help=True)
 
@@ -14,6 +20,16 @@ Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC", parser=parse_name, help="\\[default: all topics]"),
 ]
+
+
+@contextmanager
+def _commands(bootstrap: str | None, config: Path | None) -> Iterator["TransactionCommands"]:
+    """Connect, and report a failure. The client that this imports may not be installed."""
+    with reported():
+        from .transactions import TransactionCommands
+
+        with TransactionCommands(bootstrap, config) as commands:
+            yield commands
 
 
 @app.command("list")
@@ -33,11 +49,8 @@ def list_(
     config: ConfigFile = None,
 ) -> None:
     """List the transactional ids."""
-    with reported():
-        from .transactions import TransactionCommands
-
-        with TransactionCommands(bootstrap, config) as commands:
-            commands.show_all(states or [], as_json=as_json)
+    with _commands(bootstrap, config) as commands:
+        commands.show_all(states or [], as_json=as_json)
 
 
 @app.command()
@@ -49,11 +62,8 @@ def describe(
     config: ConfigFile = None,
 ) -> None:
     """Show the state of transactional ids, and the partitions of their transactions."""
-    with reported():
-        from .transactions import TransactionCommands
-
-        with TransactionCommands(bootstrap, config) as commands:
-            commands.describe(transactional_ids, as_json=as_json)
+    with _commands(bootstrap, config) as commands:
+        commands.describe(transactional_ids, as_json=as_json)
 
 
 @app.command("open")
@@ -68,12 +78,9 @@ def open_(
     bootstrap: Bootstrap = None,
     config: ConfigFile = None,
 ) -> None:
-    """Show the transactions that are open in partitions, where committed readers wait."""
-    with reported():
-        from .transactions import TransactionCommands
-
-        with TransactionCommands(bootstrap, config) as commands:
-            commands.show_open(topics or [], only_hanging=hanging, as_json=as_json)
+    """Show the transactions that are open in partitions, which block read_committed consumers."""
+    with _commands(bootstrap, config) as commands:
+        commands.show_open(topics or [], only_hanging=hanging, as_json=as_json)
 
 
 @app.command()
@@ -89,11 +96,8 @@ def abort(
     config: ConfigFile = None,
 ) -> None:
     """Abort a transaction that hangs in a partition. Use `terminate` if it has an id."""
-    with reported():
-        from .transactions import TransactionCommands
-
-        with TransactionCommands(bootstrap, config) as commands:
-            commands.abort(topic, partition, start_offset)
+    with _commands(bootstrap, config) as commands:
+        commands.abort(topic, partition, start_offset)
 
 
 @app.command()
@@ -104,8 +108,5 @@ def terminate(
     config: ConfigFile = None,
 ) -> None:
     """Fence the producer of a transactional id, which aborts its open transaction."""
-    with reported():
-        from .transactions import TransactionCommands
-
-        with TransactionCommands(bootstrap, config) as commands:
-            commands.terminate(transactional_id)
+    with _commands(bootstrap, config) as commands:
+        commands.terminate(transactional_id)

@@ -279,7 +279,7 @@ class TransactionCommands(ClusterCommands):
     def _known_producers(
         self, topic: str, partition: int, failures: list[CommandError]
     ) -> list[DescribeProducersProducerState]:
-        """As `_open_producers`; none if the partition does not answer."""
+        """Like `_open_producers`; none if the partition does not answer."""
         try:
             return self._open_producers(topic, partition)
         except CommandError as error:

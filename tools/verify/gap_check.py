@@ -1,9 +1,9 @@
-"""Decides which missing offsets of a log the cleaner has removed. Other ones are problems.
+"""Decides which missing offsets of a log the cleaner has removed. All others are problems.
 
-A topic's policy may have been another one in the past. So this is inferred: the cleaner stores how
-far it has cleaned, and it leaves batches that span more offsets than they have records. Producers
-do not write such batches. The cleaner begins at the log's start, so before the last place that it
-has reached any offset may be missing, and after it none.
+The topic's present cleanup policy does not tell: it may have been changed. So this is inferred from
+what the cleaner leaves: it stores how far it has cleaned, and writes batches that span more offsets
+than they have records, as no producer does. The cleaner begins at the log's start, so before the
+last place that it has reached any offset may be missing, and after it none.
 
 A broker that is killed may have cleaned a log without storing how far. So missing offsets without a
 sign of the cleaner are only noted if the metadata log says that the topic is compacted.
@@ -24,13 +24,13 @@ class _Gap(NamedTuple):
     segment: int  # its base offset
     first: int
     end: int
-    position: int
+    position: int  # in the file, in bytes, of the batch after the gap
 
 
 class GapCheck:
     """The missing offsets of one log. `cleaner_offset` is the cleaner's checkpoint.
 
-    `at_start` says what a start does about a gap that is not the cleaner's.
+    `at_start` says what a broker does at its start about a gap that is not the cleaner's.
     """
 
     def __init__(
@@ -41,14 +41,16 @@ class GapCheck:
         self._findings = findings
         self._at_start = at_start
         self._gaps: list[_Gap] = []
-        self._cleaned_end = (
-            0  # of the last gap that was known to be the cleaner's when it was added
-        )
+        # The end of the last gap that was known to be the cleaner's when it was added.
+        self._cleaned_end = 0
         self._lost: list[tuple[int, int]] = []  # offsets of batches that cannot be read
 
     def add(self, path: Path, segment: int, first: int, end: int, position: int) -> None:
-        """Note that offsets [first, end) are missing before the batch at `position`."""
-        if self.is_cleaned(segment):  # there may be millions
+        """Note that offsets [first, end) are missing before the batch at byte `position`.
+
+        `segment` is the base offset of the file at `path`.
+        """
+        if self.is_cleaned(segment):  # not kept one by one: there may be millions
             self._findings.totals.cleaned_offsets += end - first
             self._cleaned_end = end
         else:
@@ -67,7 +69,12 @@ class GapCheck:
         return segment < self._cleaned_to
 
     def has_missing(self, since: int, offset: int) -> bool:
-        """Whether batches between these offsets are missing or cannot be read."""
+        """Whether batches between these offsets are missing or cannot be read.
+
+        The gaps of the cleaner were not kept: all before the last of them count as missing. That
+        suffices, because callers do not ask about segments that the cleaner has reached, so its
+        gaps are before `offset`.
+        """
         spans = [*self._lost, *((gap.first, gap.end) for gap in self._gaps)]
         return since < self._cleaned_end or any(
             first < offset and end > since for first, end in spans
@@ -92,7 +99,7 @@ class GapCheck:
             report(path, tally, self._at_start, Kind.GAP)
 
 
-def is_cleaners(header: BatchHeader) -> bool:
+def is_cleaned_batch(header: BatchHeader) -> bool:
     """Whether only the cleaner writes such a batch."""
     span = header.last_offset_delta + 1
     return header.record_count < span or header.attributes & DELETE_HORIZON_BIT != 0

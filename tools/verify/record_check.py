@@ -33,7 +33,7 @@ _DECODERS: Mapping[str, RecordDecoder] = {
 # A decoder returns these texts in place of a record that it cannot decode.
 _ERROR = "Error at "
 _UNKNOWN = "nknown "  # part of "Unknown record type" and "unknown record version"
-_QUICK_BYTES = 8 << 20  # so many bytes of batches are read at once
+_QUICK_BYTES = 8 << 20  # of the batches that are read at once
 OnRecord = Callable[[AnyRecord], object]
 
 

@@ -9,7 +9,7 @@ from odradek.storage.inspect.raw_message import UnreadableError
 from odradek.storage.log_reader import SegmentFile
 
 from .findings import Kind, Tally
-from .gap_check import is_cleaners
+from .gap_check import is_cleaned_batch
 from .index_check import OffsetIndexCheck, TimeIndexCheck
 from .log_state import LogState
 from .record_check import RecordCheck, is_internal
@@ -128,7 +128,7 @@ class SegmentCheck:
             self._misplaced.add(what, position=batch.position, offset=batch.offset)
         log.last_epoch = max(log.last_epoch, header.partition_leader_epoch)
         log.producers.add(header, segment.path, segment.base_offset, batch.position)
-        self._is_cleaned |= is_cleaners(header)
+        self._is_cleaned |= is_cleaned_batch(header)
 
     def _report_bad_end(self, position: int, what: str, *, is_cut_short: bool) -> None:
         findings, segment, is_zero = self._log.findings, self._segment, self._is_zero_from(position)

@@ -22,7 +22,7 @@ from odradek.storage.log import PartitionLog
 
 KEPT_S = 10.0
 # Groups with more partitions are not kept: what is done for one group is done in one turn.
-MOST_PARTITIONS = 1000
+MAX_PARTITIONS = 1000
 
 
 class Position(Struct, gc=False):
@@ -54,7 +54,7 @@ def find_position(
     """
     places: list[tuple[PartitionLog, int]] = []
     for topic, partitions in offsets.committed.items():
-        if len(places) + len(partitions) > MOST_PARTITIONS:
+        if len(places) + len(partitions) > MAX_PARTITIONS:
             return None
         logs = logs_of(topic)
         for partition, committed in partitions.items():

@@ -1,7 +1,7 @@
 """Records for the console: read in steps, filtered, decoded, and written.
 
 A request never reads a whole topic. It reads by Fetch, at most a few MiB, and returns a cursor with
-which the next request goes on. Batches that are large, or unpack to much, are read in another
+which the next request continues. Batches that are large, or unpack to much, are read in another
 process (broker/processes/record_walks.py). To read in this order:
 
 filters       which records a client wants; paths into JSON

@@ -1,4 +1,4 @@
-"""Reads values of Avro, of anybody's schemas and bytes.
+"""Reads Avro values whose schemas and bytes may come from anybody.
 
 Few bytes can say much: a thousand million nulls, or a record in a record in a record. fastavro's
 reader believes them, and is C: it holds up the event loop, and its recursion ends the process. So

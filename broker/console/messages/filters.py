@@ -11,7 +11,7 @@ A path leads into a value that is JSON, or that is shown as JSON because its sch
     $.customer.city           the field exists
     $.customer.city=Prague    ... and is this text, number, true, false or null
     $.items[0].sku            the first of a list; [-1] is the last, [*] any of them
-    $["a.b"]                  a name that is no word
+    $["a.b"]                  a name that is not a word
 
 The leading `$` may be left out: `customer.city=Prague`. There are no other operators. A
 number is found by each way to write it in JSON: 1, 1.0 and 1e0 are the same.

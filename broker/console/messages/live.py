@@ -1,4 +1,4 @@
-"""What is new in a topic since the last look. Old news are skipped and counted."""
+"""The new records of a topic since the last look. If there are many, the older ones are skipped."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .picking import Picked
 from .reading import Range, Reader
 from .scanning import Scanner
 
-MOST = 100
-_KEPT_BYTES = 1 << 20
+MAX_RECORDS = 100
+_MAX_PENDING_BYTES = 1 << 20  # see Scanner
 
 
 class News(NamedTuple):
@@ -31,14 +31,14 @@ def at_the_end(ranges: dict[int, Range]) -> Cursor:
 async def news(
     reader: Reader, wanted: Filter, last: Cursor, ranges: dict[int, Range], cut_bytes: int
 ) -> News:
-    """The records since the last look, at most MOST. What takes long is skipped."""
+    """The records since the last look, at most MAX_RECORDS. What takes long is skipped."""
     places, skipped, total = [], 0, 0
     for place in last.places:
         start, end = ranges[place.partition]
         first = max(place.next, start)
-        if wanted.is_empty and end - first > MOST:
-            skipped += end - MOST - first
-            first = end - MOST
+        if wanted.is_empty and end - first > MAX_RECORDS:
+            skipped += end - MAX_RECORDS - first
+            first = end - MAX_RECORDS
         if first < end:  # else nothing is new, or the topic was created again
             places.append(Place(place.partition, first, end))
             total += end - first
@@ -48,8 +48,13 @@ async def news(
         return News([], skipped, cursor)
     found = Cursor(newest=False, searched=0, total=total, places=places)
     scanner = Scanner(
-        reader, wanted, found, MOST * len(places), cut_bytes=cut_bytes, kept_bytes=_KEPT_BYTES
+        reader,
+        wanted,
+        found,
+        MAX_RECORDS * len(places),
+        cut_bytes=cut_bytes,
+        max_pending_bytes=_MAX_PENDING_BYTES,
     )
     page = await scanner.page()
-    skipped += page.total - page.searched + max(0, len(page.records) - MOST)
-    return News(page.records[-MOST:], skipped, cursor)
+    skipped += page.total - page.searched + max(0, len(page.records) - MAX_RECORDS)
+    return News(page.records[-MAX_RECORDS:], skipped, cursor)

@@ -11,7 +11,7 @@ _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _WORD_BYTES = 4
-# So many bytes are hashed between two steps.
+# The number of bytes that are hashed between two steps.
 _AT_ONCE = 4096
 
 

@@ -1,6 +1,7 @@
 """Takes the records that are wanted out of one batch: on the event loop, or in another process.
 
-A record that is picked has the facts of its batch. Keys and values are cut: nobody looks at more.
+A record that is picked has the header of its batch. Keys and values are cut to what the caller can
+use.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .framing import framed
 # Longer JSON is parsed in another process.
 LARGE_JSON_BYTES = 64 << 10
 # The headers of a record that are kept, unless all are wanted.
-MOST_HEADERS = 200
+MAX_HEADERS = 200
 _HEADER_COST = 100  # what a short header holds in memory
 
 
@@ -40,7 +41,7 @@ class Picked(NamedTuple):
     """A record. `key` and `value` may be cut; sizes are those in the log, -1 for null.
 
     `headers` may be the first ones of `header_count`, with `headers_bytes` together. If all were
-    wanted and are many, `headers_json` has them instead: to make thousands of objects of them takes
+    wanted and are many, `headers_json` has them instead: making thousands of objects of them takes
     long.
     """
 
@@ -71,20 +72,21 @@ class Picked(NamedTuple):
 
 
 class Want(Struct, frozen=True, kw_only=True):
-    """What to pick in a partition: offsets from `first` on and before `end`, at most `most`.
+    """What to pick in a partition: at most `max_records` with offsets in [first, end).
 
-    If there are more, the first ones are picked, or the last ones if `newest`. Keys, values, and
-    all headers of a record are cut to `cut_bytes`; all together have about `most_bytes`.
+    If more match, the first ones are picked, or the last ones if `newest`. Of each record the key,
+    the value and all headers together are cut to `cut_bytes` each, and at most `max_headers`
+    headers are kept. All records together hold about `max_kept_bytes` in memory.
     """
 
     partition: int
     first: int
     end: int
     filter: Filter
-    most: int
-    most_bytes: int
+    max_records: int
+    max_kept_bytes: int
     cut_bytes: int
-    most_headers: int
+    max_headers: int
     newest: bool = False
 
 
@@ -119,7 +121,7 @@ class Picks:
             timestamp_ms=record.timestamp_ms,
             key=None if key is None else key[:cut],
             value=None if value is None else value[:cut],
-            headers=_first_headers(record.headers, self.want.most_headers, cut),
+            headers=_first_headers(record.headers, self.want.max_headers, cut),
             header_count=len(record.headers),
             headers_bytes=sum(len(n.encode()) + len(v or b"") for n, v in record.headers),
             key_bytes=-1 if key is None else len(key),
@@ -140,11 +142,11 @@ class Picks:
 
     @property
     def _is_over(self) -> bool:
-        return len(self.records) > self.want.most or self._bytes > self.want.most_bytes
+        return len(self.records) > self.want.max_records or self._bytes > self.want.max_kept_bytes
 
     @property
     def _is_at_limit(self) -> bool:
-        return len(self.records) >= self.want.most or self._bytes >= self.want.most_bytes
+        return len(self.records) >= self.want.max_records or self._bytes >= self.want.max_kept_bytes
 
     @property
     def is_complete(self) -> bool:
@@ -152,12 +154,12 @@ class Picks:
         return self.is_full and not self.want.newest
 
 
-def _first_headers(headers: RecordHeaders, most: int, most_bytes: int) -> RecordHeaders:
-    """The first ones, at most so many, as far as they have at most so many bytes."""
+def _first_headers(headers: RecordHeaders, max_count: int, max_bytes: int) -> RecordHeaders:
+    """The first headers: at most `max_count`, with at most `max_bytes` together."""
     size_bytes = 0
     for index, (name, value) in enumerate(headers):
         size_bytes += len(name) + len(value or b"")
-        if index == most or size_bytes > most_bytes:
+        if index == max_count or size_bytes > max_bytes:
             return headers[:index]
     return headers
 
@@ -210,7 +212,7 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
 
 
 def _with_headers_json(picked: Picked) -> Picked:
-    if len(picked.headers) <= MOST_HEADERS:
+    if len(picked.headers) <= MAX_HEADERS:
         return picked
     return picked._replace(headers=(), headers_json=headers_json(picked.headers))
 

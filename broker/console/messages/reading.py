@@ -289,7 +289,9 @@ class Reader:
         want = picks.want
         wanted, first, end = want.filter, want.first, want.end
         takes_all = wanted.is_empty
-        last = deque[Record](maxlen=want.most)  # of those that match, if the newest are wanted
+        last = deque[Record](
+            maxlen=want.max_records
+        )  # of those that match, if the newest are wanted
         for record in self.call.sliced(records):
             if record.offset < first:
                 continue
@@ -302,7 +304,7 @@ class Reader:
                 if wanted.path is not None and not await self._has_path(record, wanted.path):
                     continue
             if want.newest:
-                picks.is_full = picks.is_full or len(last) == want.most
+                picks.is_full = picks.is_full or len(last) == want.max_records
                 last.append(record)
             else:
                 picks.add(record, header)

@@ -49,7 +49,7 @@ class AclChange(View):
 
 
 class AclPage(View):
-    """A page of the entries. Without an authorizer everybody may do everything."""
+    """A page of the entries. Without an authorizer every client may do everything."""
 
     total: int
     authorizer: str | None

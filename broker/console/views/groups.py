@@ -109,7 +109,7 @@ def _by_lag(call: Call, request: GroupsRequest) -> GroupList:
         summary = _summary(call, lag, group)
         summary.held_back = lags.held_back(group, shards.of(group.group_id).state)
         summaries.append(summary)
-    for ranked in call.sliced(parts):  # to free thousands of objects takes as long as to make them
+    for ranked in call.sliced(parts):  # freeing thousands of objects takes as long as making them
         ranked.clear()
     return _list_of(call, total, summaries, are_lags_complete=lags.are_complete)
 

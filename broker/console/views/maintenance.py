@@ -15,7 +15,7 @@ from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.log import PartitionLog
 
 EVERY_S = 2.0
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 
 
 class CompactedLog(View):
@@ -147,7 +147,7 @@ def _cleaner(call: Call) -> Cleaner:
             CurrentCleaning(topic=topic, partition=partition, moved_bytes=moved_bytes)
             for (topic, partition), moved_bytes in status.cleaning
         ],
-        uncleanable=list(islice(_uncleanable(status), MOST_SHOWN)),
+        uncleanable=list(islice(_uncleanable(status), MAX_SHOWN)),
         last_round=None if status.last_round is None else str(status.last_round),
         last_error=status.last_error,
     )
@@ -187,7 +187,7 @@ def _recovery(call: Call) -> Recovery:
                 unflushed_bytes=found.unflushed_bytes,
                 is_at_work=found.key in recovery.at_work,
             )
-            for found in call.sliced(waiting[:MOST_SHOWN])
+            for found in call.sliced(waiting[:MAX_SHOWN])
         ],
     )
 
@@ -203,7 +203,7 @@ def _moves(call: Call) -> list[Move]:
             copied_bytes=future.size_bytes,
             total_bytes=future.log.size_bytes,
         )
-        for future in call.sliced(list(islice(manager.futures.values(), MOST_SHOWN)))
+        for future in call.sliced(list(islice(manager.futures.values(), MAX_SHOWN)))
         if manager.find(*future.key) is future.log
     ]
 

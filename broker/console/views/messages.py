@@ -67,7 +67,7 @@ HEADERS_LETTERS = 4 << 10
 _HEADER_LETTERS = 100
 # A larger key or value is not in the view of its record.
 WHOLE_BYTES = 256 << 10
-UNLIMITED_BYTES = MAX_INT64
+UNLIMITED = MAX_INT64
 EXPORT_RECORDS = 10_000
 # Of an export: the records that are read at once, and the bytes of a piece.
 EXPORT_STEP = 200
@@ -270,7 +270,7 @@ async def messages(call: Call, request: MessagesRequest) -> Messages:
 async def live_messages(call: Call, request: LiveRequest) -> LiveMessages:
     """What is new since the cursor; without one, nothing, but a cursor."""
     wanted = _filter(request)
-    decoder = _decoder(call, request.topic, request.format, _letters(live.MOST))
+    decoder = _decoder(call, request.topic, request.format, _letters(live.MAX_RECORDS))
     reader = await _reader(call, request, decoder, Budget(LIVE_BYTES, LIVE_S))
     partitions = _partitions(reader.topic, request.partition)
     ranges = await reader.ranges(partitions)
@@ -484,7 +484,7 @@ async def _whole(
     part: Callable[[Picked], bytes | None], request: MessageRequest, run: Run
 ) -> AsyncGenerator[bytes, None]:
     """Yield the pieces of a record's key or value."""
-    picked: Picked = await run(lambda call: _picked(call, request, UNLIMITED_BYTES))
+    picked: Picked = await run(lambda call: _picked(call, request, UNLIMITED))
     for piece in _pieces(_not_null(part(picked))):
         yield piece
 
@@ -595,8 +595,8 @@ class _ExportStep:
             _filter(request),
             cursor,
             self._limit,
-            cut_bytes=UNLIMITED_BYTES,
-            most_headers=UNLIMITED_BYTES,
+            cut_bytes=UNLIMITED,
+            max_headers=UNLIMITED,
         )
         page = await scanner.page()
         if reader.unreadable:

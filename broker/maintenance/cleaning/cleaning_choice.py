@@ -21,13 +21,13 @@ from .cleaner_state import CleanerState
 logger = logging.getLogger("odradek.cleaner")
 
 LOGS_PER_TURN = 50  # logs checked before other tasks of the event loop run
-MOST_NAMED = 100
+MAX_NAMED = 100
 
 
 class CleaningChoice:
     """Checks all logs. `checked_at_ms`: when it did last, by the timer clock.
 
-    `max_dirty_ratio` and `dirtiest`, the MOST_NAMED dirtiest logs, are what it saw then.
+    `max_dirty_ratio` and `dirtiest`, the MAX_NAMED dirtiest logs, are what it saw then.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class CleaningChoice:
             to_clean = await self._cold_reads.look_up(partial(self._assess, log, is_free, now_ms))
             if to_clean is not None and to_clean.total_bytes:
                 heappush(dirtiest, (to_clean.cleanable_ratio, -number, log, to_clean))
-                if len(dirtiest) > MOST_NAMED:
+                if len(dirtiest) > MAX_NAMED:
                     heappop(dirtiest)
                 max_dirty_ratio = max(max_dirty_ratio, to_clean.cleanable_ratio)
                 if to_clean.is_due(0.0 if however_clean else log.config.min_cleanable_dirty_ratio):

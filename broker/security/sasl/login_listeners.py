@@ -24,7 +24,7 @@ from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import Authenticator, LoginListener
 from .failed_logins import FailedLogins
-from .scram_credential import CredentialOf, IterationsLikeAUser
+from .scram_credential import CredentialOf, DecoyIterations
 from .token_settings import IssuerKeys, KeySource
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class LoginListeners:
         self,
         config: BrokerConfig,
         credential_of: CredentialOf,
-        iterations_like_a_user: IterationsLikeAUser,
+        decoy_iterations: DecoyIterations,
         clock: Callable[[], Now],
     ) -> None:
         """`credential_of` finds SCRAM credentials. Fetches keys of issuers. Raises ConfigError."""
         self._credential_of = credential_of
-        self._iterations_like_a_user = iterations_like_a_user
+        self._decoy_iterations = decoy_iterations
         self._clock = clock
         self._failures = FailedLogins(lambda: clock().timer_ms)
         self._failure_delay_s = config.connection_failed_authentication_delay_ms / 1000
@@ -127,7 +127,7 @@ class LoginListeners:
         # Imported here: a broker without SASL need not wait for it at its start.
         from .login_mechanisms import LoginMechanisms
 
-        return LoginMechanisms(self._credential_of, self._iterations_like_a_user, self._clock)
+        return LoginMechanisms(self._credential_of, self._decoy_iterations, self._clock)
 
     def _made(
         self,

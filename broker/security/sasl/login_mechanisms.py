@@ -1,4 +1,4 @@
-"""Makes the mechanisms of the listeners from their configuration."""
+"""Builds the SASL mechanisms of each listener from its configuration."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,24 +11,27 @@ from .authenticator import LoginListener, LoginMechanism
 from .exchange import NewExchange
 from .oauthbearer import OAuthBearerExchange, Tokens
 from .plain import PlainExchange, passwords_of
-from .scram import ScramExchange, UnknownNames
-from .scram_credential import CredentialOf, IterationsLikeAUser
+from .scram import DecoyCredentials, ScramExchange
+from .scram_credential import CredentialOf, DecoyIterations
 from .token_settings import IssuerKeys, KeySource, expected_claims, key_source
 from .unsecured_tokens import UnsecuredTokens
 
 
 class LoginMechanisms:
-    """Makes the mechanisms; keeps what they share, also when they are made again."""
+    """Builds the mechanisms, again after a change of the configuration.
+
+    They share the decoys that unknown names get (scram.py), also with those that are built later.
+    """
 
     def __init__(
         self,
         credential_of: CredentialOf,
-        iterations_like_a_user: IterationsLikeAUser,
+        decoy_iterations: DecoyIterations,
         clock: Callable[[], Now],
     ) -> None:
         self._credential_of = credential_of
         self._clock = clock
-        self._unknown = UnknownNames(iterations_like_a_user)
+        self._decoys = DecoyCredentials(decoy_iterations)
 
     def listener(
         self,
@@ -41,17 +44,18 @@ class LoginMechanisms:
         """What a listener's logins need. Raises ConfigError.
 
         `issuers` are the keys that are known; those of new sources are added. With `wait_for_keys`
-        they are fetched now, else by their `refresh_if_due`.
+        these are fetched before this returns, otherwise later by their `refresh_if_due`.
         """
         mechanisms = {}
         used = {}
         for mechanism in listener.mechanisms:
+            keys = None
             if mechanism.verifies_signatures:
                 source = key_source(listener, mechanism)
                 if source not in issuers:
                     issuers[source] = self._open(source, issuers, wait=wait_for_keys)
-                used[source] = issuers[source]
-            exchange = self._exchange_of(listener, mechanism, used)
+                keys = used[source] = issuers[source]
+            exchange = self._exchange_of(listener, mechanism, keys)
             mechanisms[mechanism.name] = LoginMechanism(exchange, mechanism.max_reauth_ms)
         return LoginListener(
             name=listener.name,
@@ -72,30 +76,24 @@ class LoginMechanisms:
         return open_keys(source, lambda: self._clock().timer_ms, next(same, ()), wait=wait)
 
     def _exchange_of(
-        self,
-        listener: SaslListener,
-        mechanism: SaslMechanism,
-        issuers: Mapping[KeySource, IssuerKeys],
+        self, listener: SaslListener, mechanism: SaslMechanism, keys: IssuerKeys | None
     ) -> NewExchange:
         if mechanism.name == PLAIN:
             return partial(PlainExchange, passwords_of(mechanism.jaas.options))
         if mechanism.name == OAUTHBEARER:
-            return partial(OAuthBearerExchange, self._tokens(listener, mechanism, issuers))
+            return partial(OAuthBearerExchange, self._tokens(listener, mechanism, keys))
         scram = SCRAM_MECHANISMS[mechanism.name]
-        return partial(ScramExchange, scram, self._credential_of, self._unknown)
+        return partial(ScramExchange, scram, self._credential_of, self._decoys)
 
     def _tokens(
-        self,
-        listener: SaslListener,
-        mechanism: SaslMechanism,
-        issuers: Mapping[KeySource, IssuerKeys],
+        self, listener: SaslListener, mechanism: SaslMechanism, keys: IssuerKeys | None
     ) -> Tokens:
-        if not mechanism.verifies_signatures:
+        """What checks the tokens of a listener. Without `keys`, tokens are not signed."""
+        if keys is None:
             return UnsecuredTokens(mechanism.jaas.options, self._wall_ms)
         # Imported here, because it takes a tenth of a second, and most brokers do not need it.
         from .signed_tokens import SignedTokens
 
-        keys = issuers[key_source(listener, mechanism)]
         return SignedTokens(keys, expected_claims(listener), self._wall_ms)
 
     def _wall_ms(self) -> int:

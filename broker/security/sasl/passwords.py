@@ -1,7 +1,7 @@
 """Logins by a name and a password, for what is not Kafka's protocol: HTTP.
 
 The users are those of PLAIN of all listeners, and those of SCRAM, of each mechanism that a listener
-has enabled. To compare a password with a SCRAM credential takes milliseconds, in a thread, one at a
+has enabled. Comparing a password with a SCRAM credential takes milliseconds, in a thread, one at a
 time, so that clients that guess cannot hold up others. So a password that was right is remembered,
 as a digest, as long as the credential is the same.
 """
@@ -23,11 +23,11 @@ from odradek.coordinator.metadata.scram_mechanisms import (
 )
 
 from .plain import encoded, passwords_of
-from .scram import UnknownNames
-from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
+from .scram import DecoyCredentials
+from .scram_credential import CredentialOf, DecoyIterations, ScramCredential
 
-_MOST_KNOWN = 1000
-_MOST_BYTES = 1024
+_MAX_KNOWN = 1000
+_MAX_BYTES = 1024
 
 
 class Passwords:
@@ -37,12 +37,12 @@ class Passwords:
         self,
         config: Callable[[], BrokerConfig],
         credential_of: CredentialOf,
-        iterations_like_a_user: IterationsLikeAUser,
+        decoy_iterations: DecoyIterations,
     ) -> None:
         """`config` returns the configuration that is in force."""
         self._config = config
         self._credential_of = credential_of
-        self._unknown = UnknownNames(iterations_like_a_user)
+        self._decoys = DecoyCredentials(decoy_iterations)
         self._read: BrokerConfig | None = None
         self._are_required = False
         self._plain: list[Mapping[str, bytes]] = []  # of each listener with PLAIN
@@ -59,7 +59,7 @@ class Passwords:
 
     async def are_right(self, name: str, password: str) -> bool:
         """Whether the user has this password. Raises ConfigError."""
-        if not name or not password or max(len(name), len(password)) > _MOST_BYTES:
+        if not name or not password or max(len(name), len(password)) > _MAX_BYTES:
             return False
         self._read_config()
         given = encoded(password)
@@ -88,10 +88,10 @@ class Passwords:
         async with self._lock:
             for mechanism, credential in found:
                 # An unknown user takes as long as a known one.
-                expected = credential or self._unknown.credential_of(mechanism, name, False)
+                expected = credential or self._decoys.credential_of(mechanism, name, False)
                 is_right = await asyncio.to_thread(_is_right, mechanism, expected, password)
                 if is_right and credential is not None:
-                    if len(self._known) >= _MOST_KNOWN:
+                    if len(self._known) >= _MAX_KNOWN:
                         self._known.clear()
                     self._known[name] = credential, digest
                     return True

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from odradek.coordinator.metadata.scram_mechanisms import MIN_ITERATIONS, ScramMechanism, salt_of
 
 from .exchange import NAME, Login, SaslError, Step, check_authorization_id
-from .scram_credential import CredentialOf, IterationsLikeAUser, ScramCredential
+from .scram_credential import CredentialOf, DecoyIterations, ScramCredential
 
 # A message is matched on the event loop, 100 ns a byte, before anybody is logged in.
 MAX_MESSAGE_BYTES = 16 << 10
@@ -42,16 +42,16 @@ _CLIENT_FINAL = re.compile(
 )
 
 
-class UnknownNames:
-    """Makes credentials for names that have none. Nobody can log in with them.
+class DecoyCredentials:
+    """Makes up credentials for names that have none, so that clients cannot find out who exists.
 
-    Salt and iterations do not tell that there is no such user: they look like a user's, and are
-    the same at each login.
+    Salt and iterations look like a user's, and are the same at each login. Nobody can log in with
+    such a credential.
     """
 
-    def __init__(self, iterations_like_a_user: IterationsLikeAUser) -> None:
+    def __init__(self, decoy_iterations: DecoyIterations) -> None:
         self._secret = secrets.token_bytes(32)
-        self._iterations_like_a_user = iterations_like_a_user
+        self._decoy_iterations = decoy_iterations
 
     def credential_of(
         self, mechanism: ScramMechanism, name: str, is_token: bool
@@ -59,7 +59,7 @@ class UnknownNames:
         """A credential for a name; if `is_token`, for the id of a delegation token."""
         text = f"{mechanism} {name}".encode("utf-8", "surrogatepass")
         number = int.from_bytes(hmac.digest(self._secret, text, "sha256"))
-        iterations = None if is_token else self._iterations_like_a_user(mechanism, number >> 130)
+        iterations = None if is_token else self._decoy_iterations(mechanism, number >> 130)
         return ScramCredential(
             salt_of(number), self._secret, self._secret, iterations or MIN_ITERATIONS, Login("")
         )
@@ -69,11 +69,11 @@ class ScramExchange:
     """A login with SCRAM."""
 
     def __init__(
-        self, mechanism: ScramMechanism, credential_of: CredentialOf, unknown: UnknownNames
+        self, mechanism: ScramMechanism, credential_of: CredentialOf, decoys: DecoyCredentials
     ) -> None:
         self._mechanism = mechanism
         self._credential_of = credential_of
-        self._unknown = unknown
+        self._decoys = decoys
         self._waiting: _ExpectedProof | None = None
 
     def evaluate(self, token: bytes) -> Step:
@@ -95,14 +95,14 @@ class ScramExchange:
         by_token = extensions.get("tokenauth", "").lower() == "true"
         found = self._credential_of(self._mechanism, name, by_token)
         # It is made for every name, so that an unknown one takes the same time as a known one.
-        unknown = self._unknown.credential_of(self._mechanism, name, by_token)
+        decoy = self._decoys.credential_of(self._mechanism, name, by_token)
         check_authorization_id(match["authzid"], name)
         if found is not None and found.iterations < MIN_ITERATIONS:
             raise SaslError(
                 f"Iterations {found.iterations} is less than the minimum {MIN_ITERATIONS}"
             )
         nonce = match["nonce"] + secrets.token_urlsafe(18)
-        credential = found or unknown
+        credential = found or decoy
         salt = base64.b64encode(credential.salt).decode()
         return _ExpectedProof(
             mechanism=self._mechanism,

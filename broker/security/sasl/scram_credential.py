@@ -24,9 +24,9 @@ CredentialOf = Callable[[ScramMechanism, str, bool], ScramCredential | None]
 If `is_token`, the name is the id of a delegation token, else that of a user.
 """
 
-IterationsLikeAUser = Callable[[ScramMechanism, int], int | None]
+DecoyIterations = Callable[[ScramMechanism, int], int | None]
 """(mechanism, number) -> the iterations of one of the mechanism's users; None if it has no users.
 
-The number chooses the user. A name without a credential is answered with these iterations, so that
-a client cannot find out which users exist (UnknownNames in scram.py).
+The number chooses the user. A name without a credential is answered with these iterations
+(DecoyCredentials in scram.py).
 """

@@ -73,7 +73,7 @@ class TokenCredentials:
         return self._derived.setdefault((mechanism, token_id), _Derived(salt, keys))
 
     def forget_removed(self, step: Step = no_step) -> None:
-        """Free the credentials of tokens that are no more."""
+        """Free the credentials of tokens that no longer exist."""
         for mechanism, token_id in stepping(list(self._derived), step):
             if token_id not in self._tokens.by_id:
                 self._derived.pop((mechanism, token_id), None)

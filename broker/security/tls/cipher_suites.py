@@ -16,7 +16,7 @@ from odradek.config.errors import ConfigError
 
 KEY = "ssl.cipher.suites"
 TLS_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
-_OLD = re.compile(
+_TLS_1_2 = re.compile(
     r"(?:TLS|SSL)_(?P<exchange>ECDHE_ECDSA|ECDHE_RSA|DHE_RSA|RSA)_WITH_"
     r"(?:AES_(?P<bits>128|256)_(?P<mode>CBC|GCM)|CHACHA20_POLY1305)_(?P<digest>SHA\d*)"
 )
@@ -24,7 +24,7 @@ _NAME = re.compile(r"(TLS|SSL)_[A-Z0-9_]+")
 
 
 class CipherSuites(NamedTuple):
-    """The suites that a listener allows; empty: OpenSSL's own choice.
+    """The suites that a listener allows. If nothing is configured, all are empty: OpenSSL chooses.
 
     `tls_1_2` has OpenSSL's names. `unknown` are suites that this OpenSSL does not have.
     """
@@ -39,21 +39,23 @@ def parse_cipher_suites(names: tuple[str, ...]) -> CipherSuites:
     for name in names:
         if not _NAME.fullmatch(name):
             raise ConfigError(f"{KEY}: {name} is not the name of a cipher suite")
-    new = frozenset(names).intersection(TLS_1_3)
-    old = {name: _openssl_name(name) for name in names if name not in TLS_1_3}
-    unknown = tuple(name for name, translated in old.items() if translated is None)
-    known = tuple(translated for translated in old.values() if translated is not None)
-    if names and not new and not known:
+    tls_1_3 = frozenset(names).intersection(TLS_1_3)
+    translated = {name: _openssl_name(name) for name in names if name not in TLS_1_3}
+    unknown = tuple(name for name, found in translated.items() if found is None)
+    tls_1_2 = tuple(found for found in translated.values() if found is not None)
+    if names and not tls_1_3 and not tls_1_2:
         raise ConfigError(f"{KEY}: none of {', '.join(names)} can be served")
-    if new and TLS_1_3[0] not in new:
+    # OpenSSL offers all three and prefers the first: a client that has it would settle on it, and
+    # its connection would be closed although it also has an allowed one.
+    if tls_1_3 and TLS_1_3[0] not in tls_1_3:
         raise ConfigError(
             f"{KEY}: of TLS 1.3's suites, {TLS_1_3[0]} cannot be left out, unless all are"
         )
-    return CipherSuites(new, known, unknown)
+    return CipherSuites(tls_1_3, tls_1_2, unknown)
 
 
 def _openssl_name(name: str) -> str | None:
-    match = _OLD.fullmatch(name)
+    match = _TLS_1_2.fullmatch(name)
     if match is None:
         return None
     exchange = match["exchange"].replace("_", "-")

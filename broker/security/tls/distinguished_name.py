@@ -1,7 +1,7 @@
 """Prints distinguished names as Java does: X500Principal.getName(), which is RFC 2253.
 
 The last part of the name comes first. An attribute that RFC 2253 does not name is printed by the
-number of its type, with its value in hexadecimal. So is a value that is no text, after the name of
+number of its type, with its value in hexadecimal. So is a value that is not text, after the name of
 its type. Java decodes the bytes of every kind of text as UTF-8. A principal is compared with ACLs
 as text, so each detail counts.
 

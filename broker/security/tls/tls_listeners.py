@@ -1,7 +1,7 @@
 """The TLS of all listeners, and its reload: when a setting changes, and when a file does.
 
 A change is taken over only if the new stores can be read and their certificates have the same
-names. Otherwise the listener goes on with what it has: a request to change a setting is refused,
+names. Otherwise the listener keeps what it has: a request to change a setting is refused,
 and a changed file is reported in the log.
 
 Kafka takes a changed file only when a setting is altered. Here the files are looked at as well,

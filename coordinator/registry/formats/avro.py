@@ -1,9 +1,9 @@
 """Avro schemas: parsed, and written as Java's Avro writes them.
 
 The text that the registry stores is that of Java's `Schema.toString`: type first, then name,
-namespace (unless it is the enclosing one), doc, fields, and what else there is in its order. A type
-is written once, then named; a reference's own type is named only. Texts that differ in blanks, or
-in the order of these attributes, are therefore the same schema. The normalized form writes full
+namespace (unless it is the enclosing one), doc, fields, and the other attributes in their order. A
+type is written once, then named; a reference's own type is named only. Texts that differ in blanks,
+or in the order of these attributes, are therefore the same schema. The normalized form writes full
 names everywhere and sorts the other attributes.
 
 The `avro` package keeps neither the order of attributes nor the numbers of defaults, and fastavro

@@ -273,8 +273,8 @@ class _Parser:
         into.reserved.append(self._ranges(MAX_ENUM if isinstance(into, Enum) else MAX_TAG))
         self._need(";")
 
-    def _ranges(self, most: int) -> list[Range | str]:
-        """Parse ranges and names, separated by commas; `most` is the number that `max` means."""
+    def _ranges(self, largest: int) -> list[Range | str]:
+        """Parse ranges and names, separated by commas; `largest` is the number that `max` means."""
         made: list[Range | str] = []
         while True:
             if self._kind == "string":
@@ -284,7 +284,7 @@ class _Parser:
             else:
                 first = last = self._integer()
                 if self._take("to"):
-                    last = most if self._take("max") else self._integer()
+                    last = largest if self._take("max") else self._integer()
                 made.append((first, last))
             if not self._take(","):
                 return made

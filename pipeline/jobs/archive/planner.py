@@ -1,8 +1,9 @@
-"""Plans what to archive: the offsets in the logs that the table does not cover.
+"""Plans what to archive: the offsets in the logs that the archive table does not cover.
 
-The closed segments of each partition are archived up to the last stable offset. Records of an open
-transaction wait for a later run. Offsets between the archived ones and the current log start are
-lost. Offsets before the log start at a partition's first run are not counted as lost.
+The closed segments of each partition are archived, up to the last stable offset unless uncommitted
+records are wanted: records of an open transaction then wait for a later run. Offsets between the
+archived ones and the current log start were deleted before they were archived: they are lost.
+Offsets before the log start at a partition's first run are not counted as lost.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,8 +39,8 @@ class PartitionPlan(NamedTuple):
     """What to archive of a partition.
 
     `waiting` counts the offsets after the planned ones: in the active segment, or in open
-    transactions. A partition with a `problem` is skipped. One that has `diverged` is repaired
-    before it is planned (see repair.py).
+    transactions. A partition with a `problem` is skipped. One whose log has `diverged` from its
+    archive (batch_marks.py) is repaired before it is planned (repair.py).
     """
 
     partition: TopicPartition
@@ -53,7 +54,11 @@ class PartitionPlan(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Planner:
-    """Plans from the current logs. `until_end`: the active segment is archived too."""
+    """Plans from the current logs.
+
+    `until_end`: the active segment is archived too. `committed_only`: nothing after the last stable
+    offset is archived, and no records of aborted transactions.
+    """
 
     directories: LogDirectories
     state: ArchiveState
@@ -71,7 +76,7 @@ class Planner:
 
     @cached_property
     def _without_topic_id(self) -> dict[str, list[PartitionState]]:
-        """What is archived without a topic id, by topic."""
+        """The partitions that are archived without a topic id, by topic."""
         found: dict[str, list[PartitionState]] = {}
         for key, archived in self.state.partitions.items():
             if not key.topic_id and archived.covered:
@@ -82,15 +87,16 @@ class Planner:
         """Return the id under which a partition is archived. Raises OSError, CorruptRecordError.
 
         A topic that was archived before its id was known stays without one until it is created
-        again.
+        again, which shows in its logs.
         """
         found = self.directories.topic_id(self.directories.required(partition))
-        without = self._without_topic_id.get(partition.topic, [])
+        archived_without_id = self._without_topic_id.get(partition.topic, [])
         if found is None or partition.topic in self._topics_with_id:
             return found
-        return None if any(map(self._has_log_of, without)) else found
+        return None if any(map(self._has_same_log, archived_without_id)) else found
 
-    def _has_log_of(self, archived: PartitionState) -> bool:
+    def _has_same_log(self, archived: PartitionState) -> bool:
+        """Whether a partition that was archived has the log of that time, and was not recreated."""
         partition = archived.of.without_id
         try:
             log_start = offset_bounds(self.directories, partition).start
@@ -127,7 +133,7 @@ class Planner:
         begin = bounds.start
         if archived.covered:  # include deleted offsets after the first archived one: they are lost
             begin = min(begin, archived.start)
-        if not archived.missing(Span(begin, limit)):  # do not search for transactions
+        if not archived.missing(Span(begin, limit)):  # spares the search for open transactions
             return PartitionPlan(partition, waiting=bounds.end - max(limit, bounds.start))
         if self.committed_only:  # markers in the active segment count, even if it is not archived
             stable = self.stable_offsets.of(self.directories, partition, key, bounds.end)
@@ -171,7 +177,10 @@ def _size_bytes(segments: list[SegmentFile], ranges: list[OffsetRange]) -> int:
 
 
 def _lost(key: PartitionKey, span: Span, log_start: int) -> ArchivedRange:
-    """Return the offsets of `span` that are lost. Once committed, they count as covered."""
+    """Return the offsets of `span` that are lost.
+
+    Once this is committed to the table, they count as covered: later runs do not report them again.
+    """
     gone = Span(span.start, min(span.end, log_start))
     return ArchivedRange(key, gone.start, gone.end, lost=(gone,))
 

@@ -7,7 +7,7 @@ But a commit or a read that takes a part of a second does not lower the rate.
 
 from odradek.pipeline.sink.turns import Clock
 
-_MOST_AT_ONCE = 5_000
+_MAX_AT_ONCE = 5_000
 _MAX_CREDIT_S = 1.0
 
 
@@ -21,9 +21,9 @@ class SendRate:
         self._rate = records_per_s
         self._clock = clock
         self._due: float | None = None  # when the next records may be sent
-        self.chunk_records = _MOST_AT_ONCE
+        self.chunk_records = _MAX_AT_ONCE
         if records_per_s is not None:
-            self.chunk_records = min(max(int(records_per_s / 10), 1), _MOST_AT_ONCE)
+            self.chunk_records = min(max(int(records_per_s / 10), 1), _MAX_AT_ONCE)
 
     def reserve(self, records: int) -> float:
         """Count the next records, and return the seconds to wait before sending them."""

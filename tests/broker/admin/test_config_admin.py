@@ -182,7 +182,7 @@ async def test_keys_of_a_broker_are_checked_and_applied_in_steps(rig: Rig) -> No
     assert effective.current.dynamic.keys().isdisjoint(settings)
 
 
-MOST_LAG, LEAST_LAG = (f"log.cleaner.{bound}.compaction.lag.ms" for bound in ("max", "min"))
+MAX_LAG, MIN_LAG = (f"log.cleaner.{bound}.compaction.lag.ms" for bound in ("max", "min"))
 
 
 @pytest.mark.parametrize("in_one_request", [True, False])
@@ -190,8 +190,8 @@ async def test_settings_that_contradict_others_made_at_the_same_time_are_refused
     rig: Rig, in_one_request: bool
 ) -> None:
     alterations = [
-        Alteration(resource=OURS, changes=[ConfigChange(MOST_LAG, SET, "5")]),
-        Alteration(resource=ALL, changes=[ConfigChange(LEAST_LAG, SET, "6")]),
+        Alteration(resource=OURS, changes=[ConfigChange(MAX_LAG, SET, "5")]),
+        Alteration(resource=ALL, changes=[ConfigChange(MIN_LAG, SET, "6")]),
     ]
     requests = [alterations] if in_one_request else [[each] for each in alterations]
     results = await asyncio.gather(
@@ -248,7 +248,7 @@ async def test_a_broker_starts_on_settings_that_it_cannot_apply(
     [
         {"cordoned.log.dirs": "/was/removed"},
         {"cordoned.log.dirs": "/was/removed", "max.connections.per.ip.overrides": "a b:3"},
-        {"log.cleaner.dedupe.buffer.size": "1000", MOST_LAG: "5", LEAST_LAG: "6"},
+        {"log.cleaner.dedupe.buffer.size": "1000", MAX_LAG: "5", MIN_LAG: "6"},
     ],
 )
 async def test_stored_settings_that_do_not_fit_the_file_leave_the_others_in_force(

@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from odradek.broker.common.log_lines import CLIENT_LOGGERS
-from odradek.broker.console.recent_lines import MOST_CHARACTERS, MOST_LINES, RecentLines
+from odradek.broker.console.recent_lines import MAX_CHARACTERS, MAX_LINES, RecentLines
 from odradek.broker.testing.broker import Broker
 from tests.support.console_client import ConsoleClient, console_broker
 from tests.support.kafka_python import may_leave_a_socket
@@ -139,10 +139,10 @@ def test_the_last_lines_are_kept_and_those_of_clients_apart() -> None:
     lines.install()
     try:
         own, of_clients = logging.getLogger("odradek.test"), logging.getLogger(min(CLIENT_LOGGERS))
-        for number in range(MOST_LINES + 1):
+        for number in range(MAX_LINES + 1):
             own.warning("line %d", number)
         own.info("not kept")
-        for number in range(MOST_LINES):
+        for number in range(MAX_LINES):
             of_clients.warning("client %d", number)
     finally:
         lines.remove()
@@ -150,7 +150,7 @@ def test_the_last_lines_are_kept_and_those_of_clients_apart() -> None:
     texts = [each.text for each in lines.entries()]
     assert len(texts) == 200
     assert [each for each in texts if each.startswith("line")].count("line 0") == 0
-    assert {f"line {number}" for number in range(1, MOST_LINES + 1)} < set(texts)
+    assert {f"line {number}" for number in range(1, MAX_LINES + 1)} < set(texts)
     assert "not kept" not in texts
     assert "after the end" not in texts
 
@@ -160,7 +160,7 @@ def test_a_long_line_is_cut_and_an_error_has_its_traceback() -> None:
     lines.install()
     try:
         logger = logging.getLogger("odradek.test")
-        logger.error("x" * 2 * MOST_CHARACTERS)
+        logger.error("x" * 2 * MAX_CHARACTERS)
         try:
             raise ValueError("the reason")
         except ValueError:
@@ -168,7 +168,7 @@ def test_a_long_line_is_cut_and_an_error_has_its_traceback() -> None:
     finally:
         lines.remove()
     failed, long = sorted((each.text for each in lines.entries()), key=len)
-    assert len(long) <= MOST_CHARACTERS + 3
+    assert len(long) <= MAX_CHARACTERS + 3
     assert failed.startswith("it failed\nTraceback")
     assert "ValueError: the reason" in failed
 

@@ -9,30 +9,30 @@ import pytest
 from odradek.broker.http.json_bodies import decoded
 from odradek.broker.http.messages import HttpError
 
-MOST = 10
+MAX_VALUES = 10
 LONG = json.dumps([{"a,[{": "\\"}] * 100) + 'a"b\\'
 
 
 @pytest.mark.parametrize(
-    "value", [[0] * (MOST - 1), {str(n): [] for n in range(4)}, {"a": LONG}, LONG]
+    "value", [[0] * (MAX_VALUES - 1), {str(n): [] for n in range(4)}, {"a": LONG}, LONG]
 )
 def test_a_body_with_so_many_values_is_parsed(value: Any) -> None:
-    assert decoded(json.dumps(value).encode(), MOST) == value
+    assert decoded(json.dumps(value).encode(), MAX_VALUES) == value
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        json.dumps([0] * MOST).encode(),
-        json.dumps([LONG] * MOST).encode(),
-        b'{"":' * (MOST + 1),
-        b"[" * (MOST + 1),
-        b'""' * 3 * MOST + b"," * MOST,
+        json.dumps([0] * MAX_VALUES).encode(),
+        json.dumps([LONG] * MAX_VALUES).encode(),
+        b'{"":' * (MAX_VALUES + 1),
+        b"[" * (MAX_VALUES + 1),
+        b'""' * 3 * MAX_VALUES + b"," * MAX_VALUES,
     ],
 )
 def test_a_body_with_more_is_refused_before_it_is_parsed(body: bytes) -> None:
     with pytest.raises(HttpError) as refused:
-        decoded(body, MOST)
+        decoded(body, MAX_VALUES)
     assert refused.value.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 

@@ -18,7 +18,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_memory import FrameMemory
 from odradek.broker.network.receive_buffer import START_BYTES
 from odradek.broker.network.serving_state import FINISHING
-from odradek.broker.requests.dispatch import RefusedRequestError
+from odradek.broker.requests.answer import RefusedRequestError
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import RecordsSlice

@@ -24,7 +24,7 @@ from odradek.broker.network.receive_buffer import (
     WAITING_BYTES,
     ReceiveBuffer,
 )
-from odradek.broker.requests.dispatch import SlicedAnswer
+from odradek.broker.requests.answer import SlicedAnswer
 from odradek.broker.security.session import Session
 from odradek.broker.turns.large_turns import LARGE_BYTES
 from odradek.protocol.api_keys import ApiKey

@@ -19,7 +19,8 @@ from odradek.broker.handlers import HANDLERS, produce
 from odradek.broker.producing import quick_produce
 from odradek.broker.producing.accepted_produce import FIRST_VERSION, encode_accepted
 from odradek.broker.producing.single_batch import SingleBatch, SingleBatches
-from odradek.broker.requests.dispatch import Answer, Dispatcher, RefusedRequestError
+from odradek.broker.requests.answer import Answer, RefusedRequestError
+from odradek.broker.requests.dispatch import Dispatcher
 from odradek.broker.security.authorizer import Authorizer
 from odradek.broker.security.session import Session
 from odradek.config.broker_config import BrokerConfig

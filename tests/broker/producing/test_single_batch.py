@@ -81,7 +81,18 @@ def same(batches: SingleBatches, data: bytes) -> bool:
 def route_of(version: int) -> Route:
     codec = codec_for(ProduceRequest, version)
     flexible = version >= FIRST_FLEXIBLE_VERSION
-    return Route(ApiKey.PRODUCE, version, codec, produce.handle, flexible, None, is_sliced=False)
+    return Route(
+        key=ApiKey.PRODUCE,
+        version=version,
+        codec=codec,
+        handle=produce.handle,
+        flexible_header=flexible,
+        counts=None,
+        is_sliced=False,
+        is_cancelled_on_disconnect=False,
+        may_await_coordinator=False,
+        shows_writes=False,
+    )
 
 
 def changed(data: bytes) -> Iterator[bytes]:

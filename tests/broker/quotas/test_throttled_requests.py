@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.requests.dispatch import Answer, Framed
+from odradek.broker.requests.answer import Answer, Framed
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse

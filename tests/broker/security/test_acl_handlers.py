@@ -9,7 +9,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.dispatch import RefusedRequestError, request_class
+from odradek.broker.requests.answer import RefusedRequestError
+from odradek.broker.requests.dispatch import request_class
 from odradek.broker.turns import slices as slices_module
 from odradek.broker.turns.slices import Slices
 from odradek.config.broker_config import BrokerConfig

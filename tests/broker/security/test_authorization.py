@@ -16,7 +16,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.handlers import HANDLERS
-from odradek.broker.requests.dispatch import RefusedRequestError, request_class
+from odradek.broker.requests.answer import RefusedRequestError
+from odradek.broker.requests.dispatch import request_class
 from odradek.broker.security.authorizer import Authorizer
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.broker.security.principal import Principal

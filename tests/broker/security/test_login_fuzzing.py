@@ -20,7 +20,7 @@ from odradek.broker.security.sasl.exchange import Exchange, Login, SaslError
 from odradek.broker.security.sasl.failed_logins import FailedLogins
 from odradek.broker.security.sasl.oauthbearer import OAuthBearerExchange
 from odradek.broker.security.sasl.plain import PlainExchange
-from odradek.broker.security.sasl.scram import ScramExchange, UnknownNames
+from odradek.broker.security.sasl.scram import DecoyCredentials, ScramExchange
 from odradek.broker.security.sasl.scram_credential import ScramCredential
 from odradek.broker.security.sasl.unsecured_tokens import InvalidTokenError, UnsecuredTokens
 from odradek.broker.security.session import Session
@@ -42,7 +42,7 @@ def credential_of(_: ScramMechanism, name: str, is_token: bool) -> ScramCredenti
 
 
 def scram() -> Exchange:
-    return ScramExchange(ScramMechanism.SHA_256, credential_of, UnknownNames(lambda *_: None))
+    return ScramExchange(ScramMechanism.SHA_256, credential_of, DecoyCredentials(lambda *_: None))
 
 
 def plain() -> Exchange:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.security.sasl.scram import UnknownNames
+from odradek.broker.security.sasl.scram import DecoyCredentials
 from odradek.coordinator.metadata.scram_mechanisms import ScramMechanism
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_user_scram_credentials import (
@@ -271,11 +271,11 @@ def test_an_unknown_user_has_one_salt_in_all_logins(served: BrokerInThread) -> N
 
 
 def test_unknown_names_have_the_iterations_of_known_ones() -> None:
-    unknown = UnknownNames(lambda _mechanism, _number: 8192)
+    decoys = DecoyCredentials(lambda _mechanism, _number: 8192)
     for is_token, iterations in ((False, 8192), (True, 4096)):
-        credential = unknown.credential_of(ScramMechanism.SHA_512, "nobody", is_token)
+        credential = decoys.credential_of(ScramMechanism.SHA_512, "nobody", is_token)
         assert credential.iterations == iterations
-    without_users = UnknownNames(lambda _mechanism, _number: None)
+    without_users = DecoyCredentials(lambda _mechanism, _number: None)
     assert without_users.credential_of(ScramMechanism.SHA_512, "a", False).iterations == 4096
 
 

@@ -65,7 +65,7 @@ async def test_a_stream_that_takes_long_to_unpack_is_unpacked_in_a_thread(
 def _noting(
     run: Callable[..., Awaitable[bytes]], results: list[bytes]
 ) -> Callable[..., Awaitable[bytes]]:
-    """As `run`; `results` gets what it returns."""
+    """Like `run`; `results` gets what it returns."""
 
     async def noted(*args: Any, **kwargs: Any) -> bytes:
         results.append(await run(*args, **kwargs))

@@ -27,7 +27,7 @@ from odradek.broker.testing.call_server import CallServer
 from odradek.broker.testing.faults import Faults
 from odradek.broker.testing.process import import_modules
 from odradek.broker.testing.service import Setup
-from odradek.broker.testing.strangers import Strangers
+from odradek.broker.testing.leftover_clients import LeftoverClients
 from odradek.config.broker_config import BrokerConfig
 from odradek.protocol.compiler import Codec
 
@@ -51,7 +51,7 @@ for name in ("compile_decode", "compile_write", "_compile_reader", "_compile_sma
 
 async def start():
     config = BrokerConfig.from_texts(settings)
-    running = await Setup(config, Faults(HANDLERS), Strangers(HANDLERS)).open()
+    running = await Setup(config, Faults(HANDLERS), LeftoverClients(HANDLERS)).open()
     imported = [name for name in sys.modules if name not in before]
     found = {"compiled": compiled[:], "imported": imported}
     await running.stop()

@@ -72,11 +72,11 @@ def test_a_long_array_of_a_request_keeps_nobody_waiting(
     versions = message.SPEC.advertised
     found: dict[str, float] = {}
     for version in {versions.lowest, versions.highest} if LONG else {versions.highest}:
-        for size_bytes, most_items in SIZES:
+        for size_bytes, max_items in SIZES:
             for request in long_requests(message, version):
                 if request.kind not in KINDS_ASKED:
                     continue
-                frame = request_frame(request.make(size_bytes, most_items), version, 1, "long")
+                frame = request_frame(request.make(size_bytes, max_items), version, 1, "long")
                 turn_ms = longest_turn_ms(broker, frame)
                 if turn_ms > TURN_MS:
                     found[_title(request, version, size_bytes)] = turn_ms

@@ -1,8 +1,8 @@
 """No request keeps the event loop for long, however much of something the broker has.
 
 These are the requests that test_long_requests.py does not make: topologies, filters and patterns,
-long values of configurations, and short requests about much state. The CPU time of the longest turn
-of the loop is measured.
+long values of configurations, and short requests that read much state. The CPU time of the longest
+turn of the loop is measured.
 """
 
 import time

@@ -28,7 +28,7 @@ TOPIC = "t"
 FETCH_VERSION = 4
 UNREAD_BYTES = 40_000  # more than the buffer of a connection that waits
 RECORD_BYTES = 9_999
-MOST_TURNS = 500  # a loop that is not idle makes tens of thousands in a second
+MAX_TURNS = 500  # a loop that is not idle makes tens of thousands in a second
 
 
 class ByteByByte:
@@ -135,4 +135,4 @@ def test_the_loop_is_idle_while_a_request_waits_and_more_of_its_client_has_arriv
         answer = client.read_answer(FetchResponse, FETCH_VERSION)
         turns = broker.turns()
     assert answer.responses[0].partitions[0].error_code == 0
-    assert turns.count < MOST_TURNS
+    assert turns.count < MAX_TURNS

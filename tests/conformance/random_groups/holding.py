@@ -47,15 +47,15 @@ def both_brokers(
             broker.stop()
 
 
-def hold(compared: ComparedBrokers, conversations: int, together: int, most_ties: float) -> None:
+def hold(compared: ComparedBrokers, conversations: int, together: int, max_ties: float) -> None:
     """Hold conversations by the seeds from SEED on; fails at a difference that comes again.
 
-    `together`: so many have the restart between their acts together. `most_ties`: the share that
+    `together`: so many have the restart between their acts together. `max_ties`: the share that
     may end early (excuses.py). If more do, because Kafka is slow on a busy machine, as many
     conversations are held again, with other seeds.
     """
     ends: Counter[str | None] = Counter()
-    fewest_whole = conversations * (1 - most_ties)
+    fewest_whole = conversations * (1 - max_ties)
     for start in range(SEED, SEED + 2 * conversations, together):
         if start >= SEED + conversations and ends[None] >= fewest_whole:
             break

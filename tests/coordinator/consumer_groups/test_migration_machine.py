@@ -28,7 +28,7 @@ from tests.support.heartbeats import Heartbeats
 from tests.support.lengths import by_length
 
 STATIC = ("i", "j")
-MOST_MEMBERS = 4
+MAX_MEMBERS = 4
 ROUNDS_OF_PEACE = 60
 Client = ClassicConsumer | Consumer
 kinds = st.sampled_from(["classic", "consumer"])
@@ -77,7 +77,7 @@ class MigrationMachine(RuleBasedStateMachine):
     @rule(kind=kinds, instance=st.sampled_from([None, None, *STATIC]))
     def somebody_comes(self, kind: str, instance: str | None) -> None:
         taken = instance is not None and instance in [one.instance for one in self.clients]
-        if len(self.clients) < MOST_MEMBERS and not taken:
+        if len(self.clients) < MAX_MEMBERS and not taken:
             self.clients.append(self._new(kind, instance))
 
     @precondition(lambda self: self.clients)

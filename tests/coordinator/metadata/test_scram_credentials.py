@@ -20,14 +20,14 @@ def credential(name: str, iterations: int, mechanism: int = 1) -> UserScramCrede
 
 def test_iterations_are_as_frequent_as_among_users() -> None:
     credentials = ScramCredentials()
-    assert credentials.iterations_like_a_user(1, 7) is None
+    assert credentials.decoy_iterations(1, 7) is None
     for number in range(4):
         credentials.replay(credential(f"user-{number}", 4096))
     credentials.replay(credential("user-0", 8192))  # again
     credentials.replay(credential("other", 16384, mechanism=2))
-    found = [credentials.iterations_like_a_user(1, number) for number in range(8)]
+    found = [credentials.decoy_iterations(1, number) for number in range(8)]
     assert found == [4096, 4096, 4096, 8192] * 2
     credentials.replay_removal(RemoveUserScramCredentialRecord(name="user-0", mechanism=1))
-    assert {credentials.iterations_like_a_user(1, number) for number in range(8)} == {4096}
+    assert {credentials.decoy_iterations(1, number) for number in range(8)} == {4096}
     credentials.replay_removal(RemoveUserScramCredentialRecord(name="other", mechanism=2))
-    assert credentials.iterations_like_a_user(2, 7) is None
+    assert credentials.decoy_iterations(2, 7) is None

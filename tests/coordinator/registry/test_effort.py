@@ -163,8 +163,8 @@ def test_short_texts_of_much_work_are_left_to_the_process(
     monkeypatch.setattr(schema_work, "_SHORT_STEPS", 100)
     with pytest.raises(NotDoneError):
         SchemaWork().result(work)
-    monkeypatch.setattr(schema_work, "_MOST_STEPS", 100)
-    monkeypatch.setattr(schema_work, "_MOST_STEPS_OF_A_LETTER", 0)
+    monkeypatch.setattr(schema_work, "_MAX_STEPS", 100)
+    monkeypatch.setattr(schema_work, "_MAX_STEPS_OF_A_LETTER", 0)
     assert outcome(work, Form.parsed) == Invalid(schema_work.TOO_COMPLICATED)
     monkeypatch.setattr(schema_work, "_SHORT_STEPS", 101)
     with pytest.raises(InvalidSchemaError, match="too complicated"):

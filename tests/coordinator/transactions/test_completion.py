@@ -8,7 +8,7 @@ from odradek.coordinator.transactions import transaction_coordinator
 from odradek.coordinator.transactions.completion import (
     COMPLETE_RECORD_MS,
     LONGEST_RETRY_MS,
-    MOST_COMPLETED,
+    MAX_COMPLETED,
     RETRY_MS,
 )
 from odradek.coordinator.transactions.states import TransactionState
@@ -17,7 +17,7 @@ from tests.coordinator.transactions.test_timeout_lines import Coordinator
 from tests.support.groups import ManualLoop
 
 PREPARED, COMPLETE = TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT
-NAMES = [f"id-{number}" for number in range(MOST_COMPLETED + 10)]
+NAMES = [f"id-{number}" for number in range(MAX_COMPLETED + 10)]
 
 
 def test_markers_that_are_refused_are_tried_again_ever_more_rarely(
@@ -58,7 +58,7 @@ def test_many_transactions_that_are_completed_at_once_do_not_share_a_batch() -> 
     coordinator = waiting_for_markers()
     coordinator.wait(RETRY_MS)
     assert coordinator.count(COMPLETE) == len(NAMES)
-    assert coordinator.completed == len(NAMES) - MOST_COMPLETED
+    assert coordinator.completed == len(NAMES) - MAX_COMPLETED
 
 
 def test_transactions_wait_while_the_records_of_many_others_cannot_be_written(
@@ -67,9 +67,9 @@ def test_transactions_wait_while_the_records_of_many_others_cannot_be_written(
     coordinator = waiting_for_markers()
     coordinator.log.fail_next = ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk is gone")
     coordinator.wait(RETRY_MS)
-    assert (coordinator.count(COMPLETE), coordinator.count(PREPARED)) == (MOST_COMPLETED, 10)
+    assert (coordinator.count(COMPLETE), coordinator.count(PREPARED)) == (MAX_COMPLETED, 10)
     assert caplog.messages == [
-        f"cannot complete {MOST_COMPLETED} transactions yet, among them"
+        f"cannot complete {MAX_COMPLETED} transactions yet, among them"
         f" {', '.join(NAMES[:10])}: NOT_COORDINATOR: the disk is gone"
     ]
     coordinator.wait(COMPLETE_RECORD_MS)

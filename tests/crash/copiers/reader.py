@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 from tests.crash.ledger import Stored
 
 LIMIT_SECONDS = 60.0
-MOST_MESSAGES = 1000
+MAX_MESSAGES = 1000
 POLL_SECONDS = 0.2
 
 
@@ -63,12 +63,12 @@ class Reader:
         deadline = time.monotonic() + LIMIT_SECONDS
         while missing := wanted - self._ended:
             assert time.monotonic() < deadline, f"no end of {missing}"
-            self._add(self._consumer.consume(MOST_MESSAGES, POLL_SECONDS))
+            self._add(self._consumer.consume(MAX_MESSAGES, POLL_SECONDS))
         self._consumer.close()
 
     def _read_on(self) -> None:
         while not self._must_stop.is_set():
-            self._add(self._consumer.consume(MOST_MESSAGES, POLL_SECONDS))
+            self._add(self._consumer.consume(MAX_MESSAGES, POLL_SECONDS))
 
     def _add(self, messages: list[Message]) -> None:
         for message in messages:

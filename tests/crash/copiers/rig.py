@@ -22,7 +22,7 @@ SOURCE = "source"
 OFFSETS_PARTITIONS = 3
 TIMEOUT_S = 20.0
 STALL_SECONDS = 15.0
-MOST_STALLS = 4
+MAX_STALLS = 4
 LOOK_SECONDS = 0.02
 # Sessions are short, so that a client that was killed does not hold its group up; so are
 # transactions, and the partitions of the internal topics are shared by several clients.
@@ -100,7 +100,7 @@ class Rig:
                     del stalls[copier]
                     continue
                 if stalls[copier].is_over(copied):
-                    assert stalls[copier].count < MOST_STALLS, self.told()
+                    assert stalls[copier].count < MAX_STALLS, self.told()
                     copier.kill()
                 copier.start()
             time.sleep(LOOK_SECONDS)

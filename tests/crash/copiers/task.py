@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 COPY_PARTITIONS = 2
-MOST_RECORDS = 20
+MAX_RECORDS = 20
 ABORTED_SHARE = 0.1
 POLL_MS = 200
 SESSION_MS = 3000
@@ -101,7 +101,7 @@ class Transaction:
 
 def batch_size() -> int:
     """How many records the next transaction may have."""
-    return random.randint(1, MOST_RECORDS)
+    return random.randint(1, MAX_RECORDS)
 
 
 def report(kind: str, what: str) -> None:

@@ -67,7 +67,7 @@ TOPICS: dict[str, dict[str, str]] = {
     "again": {},
 }
 LIMIT_SECONDS = 60.0
-MOST_PARTITIONS = 6
+MAX_PARTITIONS = 6
 LOST = re.compile(r"\blost(?:, because [^:]*)?: (\w+)-(\d+): offsets (\d+) to (\d+)")
 REFUSAL = re.compile(r"of another writer has changed records of .*\.restore\((\d+)\)")
 OVERTAKEN = re.compile(r"another process (is archiving to the same table|has changed what is)")
@@ -205,7 +205,7 @@ class Life:
     def grow(self) -> None:
         """A topic gets more partitions."""
         name = self._chance.choice([*TOPICS])
-        partitions = min(self._partitions[name] + self._chance.randint(1, 2), MOST_PARTITIONS)
+        partitions = min(self._partitions[name] + self._chance.randint(1, 2), MAX_PARTITIONS)
         if partitions > self._partitions[name]:
             admin = self._new_admin()
             wanted = NewPartitions(name, partitions)

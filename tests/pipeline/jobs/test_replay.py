@@ -153,7 +153,7 @@ def test_parts_are_committed_while_the_rest_is_sent(
 ) -> None:
     (rows,) = archive_of(tmp_path)
     monkeypatch.setattr(sending, "_PART_BYTES", 1)
-    monkeypatch.setattr(send_rate, "_MOST_AT_ONCE", 20)
+    monkeypatch.setattr(send_rate, "_MAX_AT_ONCE", 20)
     replay_here(settings_for(tmp_path, broker))
     assert in_topic(broker, tmp_path.name) == without_offset(rows)
     directory = broker.data / f"{tmp_path.name}-0"

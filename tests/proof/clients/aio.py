@@ -112,7 +112,7 @@ async def work(task: Task, recorder: Recorder, is_over: Callable[[], bool]) -> N
     while not is_over():
         began, count = time.monotonic_ns(), rebalances.count
         found = await consumer.getmany(
-            timeout_ms=int(tasks.POLL_S * 1000), max_records=tasks.MOST_POLLED
+            timeout_ms=int(tasks.POLL_S * 1000), max_records=tasks.MAX_POLLED
         )
         polls: list[Row] = [
             [place.topic, place.partition, each.offset, (each.value or b"").decode()]

@@ -97,7 +97,7 @@ def consumer_of(task: Task, servers: dict[str, Any]) -> Consumer:
 def polled(consumer: Consumer) -> list[Row]:
     return [
         [each.topic(), each.partition(), each.offset(), (each.value() or b"").decode()]
-        for each in consumer.consume(tasks.MOST_POLLED, tasks.POLL_S)
+        for each in consumer.consume(tasks.MAX_POLLED, tasks.POLL_S)
         if each.error() is None
     ]
 

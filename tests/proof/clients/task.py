@@ -32,8 +32,8 @@ PAUSE_S = 0.1
 UNANSWERED = 200
 POLL_S = 0.2
 WATCH_S = 0.5
-MOST_POLLED = 40
-MOST_SENT = 4
+MAX_POLLED = 40
+MAX_SENT = 4
 ABORTED_SHARE = 0.15
 SESSION_MS = 6000
 HEARTBEAT_MS = 500
@@ -102,7 +102,7 @@ class Values:
         return [topic, partition, f"{self._task.process}-{self._count}", None]
 
     def some(self, topic: str) -> list[Row]:
-        return [self.next(topic) for _ in range(self.random.randint(1, MOST_SENT))]
+        return [self.next(topic) for _ in range(self.random.randint(1, MAX_SENT))]
 
 
 def until_terminated() -> threading.Event:

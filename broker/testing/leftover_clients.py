@@ -20,7 +20,7 @@ from odradek.broker.requests.route import Handler
 from odradek.broker.security.session import Session
 from odradek.protocol.api_keys import ApiKey
 
-from .calls import Stranger
+from .calls import LeftoverClient
 
 MAKE_TOPICS = (ApiKey.METADATA, ApiKey.CREATE_TOPICS)
 JOIN_GROUPS = (
@@ -32,7 +32,7 @@ JOIN_GROUPS = (
 _JOIN_EPOCH = 0
 
 
-class Strangers:
+class LeftoverClients:
     """Records what connections from before the last reset do.
 
     `handlers` are the given handlers, wrapped so that they record.
@@ -42,7 +42,7 @@ class Strangers:
         self._test = ""  # that the last reset prepared
         # Connections older than the last reset, with the test during which each connected.
         self._earlier: dict[Session, str] = {}
-        self._found: dict[Session, Stranger] = {}
+        self._found: dict[Session, LeftoverClient] = {}
         self.handlers = {
             **handlers,
             **{key: self._noting_topics(handlers[key]) for key in MAKE_TOPICS},
@@ -55,7 +55,7 @@ class Strangers:
         self._found = {}
         self._test = test
 
-    def found(self) -> list[Stranger]:
+    def found(self) -> list[LeftoverClient]:
         """The clients of earlier tests that have done something, one for each connection."""
         return list(self._found.values())
 
@@ -68,7 +68,7 @@ class Strangers:
             # refused.
             joins = getattr(request, "member_epoch", _JOIN_EPOCH) == _JOIN_EPOCH
             if joins and context.session in self._earlier:
-                _add(self._stranger(context).groups, [request.group_id])
+                _add(self._leftover_client(context).groups, [request.group_id])
             return handle(context, request)
 
         return handle_and_note
@@ -94,15 +94,15 @@ class Strangers:
         # A topic with an error may have been created by another client meanwhile.
         served = {topic.name for topic in answer.topics if not topic.error_code}
         if made := [name for name in missing if name in topics and name in served]:
-            _add(self._stranger(context).topics, made)
+            _add(self._leftover_client(context).topics, made)
         return answer
 
-    def _stranger(self, context: RequestContext) -> Stranger:
+    def _leftover_client(self, context: RequestContext) -> LeftoverClient:
         session = context.session
         found = self._found.get(session)
         if found is None:
             software, version = session.software or ("", "")
-            found = self._found[session] = Stranger(
+            found = self._found[session] = LeftoverClient(
                 client_id=context.client_id or "",
                 software=software,
                 software_version=version,

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from odradek.broker.security.session import Session
-from odradek.broker.testing import Broker, Stranger
-from odradek.broker.testing.strangers import JOIN_GROUPS, MAKE_TOPICS, Strangers
+from odradek.broker.testing import Broker, LeftoverClient
+from odradek.broker.testing.leftover_clients import JOIN_GROUPS, MAKE_TOPICS, LeftoverClients
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -117,16 +117,16 @@ def test_a_client_that_was_connected_before_the_reset_is_named(
     with client_of(broker) as client:
         join(client, "readers")
         make_by_metadata(client, "orders")
-        assert broker.strangers() == [], "it is a client of this test"
+        assert broker.leftover_clients() == [], "it is a client of this test"
         monkeypatch.setenv(PHASE, "test_it.py::test_b (setup)")
         broker.reset()
-        assert broker.strangers() == [], "it has done nothing yet"
+        assert broker.leftover_clients() == [], "it has done nothing yet"
         make_by_metadata(client, "orders", "payments")
         make_by_metadata(client, "orders")
         join(client, "readers")
         join(client, "readers")
-        assert broker.strangers() == [
-            Stranger(
+        assert broker.leftover_clients() == [
+            LeftoverClient(
                 client_id="forgotten",
                 software="wire",
                 software_version="1.0",
@@ -137,13 +137,13 @@ def test_a_client_that_was_connected_before_the_reset_is_named(
             )
         ]
         broker.reset()
-        assert broker.strangers() == []
+        assert broker.leftover_clients() == []
         heartbeat(client, "modern", 0)
-        (stranger,) = broker.strangers()
-        assert (stranger.groups, stranger.connected_after) == (["modern"], "test_it.py::test_a")
+        (leftover,) = broker.leftover_clients()
+        assert (leftover.groups, leftover.connected_after) == (["modern"], "test_it.py::test_a")
 
 
-def test_only_what_changes_something_makes_a_client_a_stranger(broker: Broker) -> None:
+def test_only_what_changes_something_makes_a_client_a_leftover_one(broker: Broker) -> None:
     with client_of(broker) as client:
         broker.reset()
         broker.create_topic("orders")
@@ -151,12 +151,12 @@ def test_only_what_changes_something_makes_a_client_a_stranger(broker: Broker) -
         make_by_metadata(client, "payments", creates=False)
         create(client, "orders")
         heartbeat(client, "modern", 3)
-        assert broker.strangers() == []
+        assert broker.leftover_clients() == []
         create(client, "orders", "payments")
-        assert [stranger.topics for stranger in broker.strangers()] == [["payments"]]
+        assert [leftover.topics for leftover in broker.leftover_clients()] == [["payments"]]
 
 
-async def test_a_topic_that_another_client_creates_meanwhile_is_not_of_the_stranger() -> None:
+async def test_a_topic_of_another_client_is_not_that_of_the_leftover_one() -> None:
     topics: set[str] = set()
 
     async def refuse(_: object, __: object) -> CreateTopicsResponse:
@@ -164,29 +164,29 @@ async def test_a_topic_that_another_client_creates_meanwhile_is_not_of_the_stran
         refused = CreateTopicsResult(name="orders", error_code=ErrorCode.TOPIC_ALREADY_EXISTS)
         return CreateTopicsResponse(topics=[refused])
 
-    strangers = Strangers(dict.fromkeys((*MAKE_TOPICS, *JOIN_GROUPS), refuse))
+    leftover_clients = LeftoverClients(dict.fromkeys((*MAKE_TOPICS, *JOIN_GROUPS), refuse))
     session = cast(Session, object())
-    strangers.begin("test_it", [session])
+    leftover_clients.begin("test_it", [session])
     broker = SimpleNamespace(metadata=SimpleNamespace(topics=topics))
     context = SimpleNamespace(session=session, broker=broker)
-    handle = cast(Any, strangers.handlers[ApiKey.CREATE_TOPICS])
+    handle = cast(Any, leftover_clients.handlers[ApiKey.CREATE_TOPICS])
     await handle(context, CreateTopicsRequest(topics=[new_topic("orders")], timeout_ms=SESSION_MS))
-    assert strangers.found() == []
+    assert leftover_clients.found() == []
 
 
-def test_a_client_that_connects_after_the_reset_is_no_stranger(broker: Broker) -> None:
+def test_a_client_that_connects_after_the_reset_is_no_leftover_one(broker: Broker) -> None:
     with client_of(broker), client_of(broker, "later") as later:
         later.close()
         broker.reset()
         with client_of(broker, "new") as new:
             make_by_metadata(new, "orders")
             join(new, "readers")
-            assert broker.strangers() == []
+            assert broker.leftover_clients() == []
         snapshot = broker.snapshot()
         broker.restore(snapshot)
         with client_of(broker, "new") as new:
             make_by_metadata(new, "payments")
-            assert broker.strangers() == []
+            assert broker.leftover_clients() == []
 
 
 TESTS = """
@@ -216,7 +216,7 @@ def test_forgets_a_consumer(odradek_broker, producer):
 def test_fails(odradek_broker, producer):
     send(producer)
     for _ in range(600):  # a minute
-        if any(each.groups for each in odradek_broker.strangers()):
+        if any(each.groups for each in odradek_broker.leftover_clients()):
             break
         forgotten[0].poll(0.1)
     assert False
