@@ -151,7 +151,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None  # they hold each other: without the collector neither would be freed
-        if exc is None or not self._end():  # else the client has reset it
+        # After a reset, what the client has sent is served; but not behind an answer that is not
+        # sent yet, because none can be sent any more.
+        if exc is None or self._state.holds & UNSENT or not self._end():
             self._lost()
 
     def _end(self) -> bool:

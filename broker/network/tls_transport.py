@@ -190,7 +190,7 @@ class TlsTransport(asyncio.Transport):
         """Close, unless the protocol still serves what the client has sent."""
         self._unwatch()
         if self._error is not None:
-            if isinstance(self._error, ssl.SSLError):
+            if isinstance(self._error, ssl.SSLError) and not self._is_closing:
                 peer = self.get_extra_info("peername")
                 reason = self._error.reason or self._error
                 logger.warning("closed %s:%d: broken TLS: %s", *peer[:2], reason)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -486,6 +487,19 @@ async def test_a_broken_frame_closes_the_connection_after_the_answers_before_it(
     transport.resume_reading()
     assert await reluctant.receive() == data
     assert await reluctant.ended()
+
+
+async def test_a_connection_that_breaks_under_an_unsent_answer_waits_for_nothing(
+    server: FakeServer, reluctant: Client
+) -> None:
+    server.answers[b"large"] = FakeAnswer(os.urandom(UNREAD_BYTES))
+    reluctant.send(b"large", b"next")
+    connection = server.connections[-1]
+    await until(lambda: connection.is_unread)
+    transport: Any = connection._transport
+    connection.connection_lost(ssl.SSLError("broken"))
+    assert server.lost.is_set()
+    transport.abort()
 
 
 def done(result: bytes) -> asyncio.Future[bytes]:
