@@ -63,9 +63,9 @@ REASONS = {
         coordinator/classic_groups/rebalance.py: complete rebalance
         coordinator/groups/regex_resolution.py: _start
         coordinator/consumer_groups/downgrade.py: _classic_group
-        coordinator/consumer_groups/rebalance.py: update_target
         coordinator/groups/group_admin.py: _delete
         coordinator/metadata/metadata_snapshot.py: build
+        coordinator/modern_groups/target_assignment.py: write_targets
         coordinator/groups/group_decisions.py: _decided decide
         coordinator/groups/modern_group_commits.py: commit
         coordinator/groups/offset_requests.py: _record
@@ -73,9 +73,8 @@ REASONS = {
         coordinator/groups/offset_service.py: _commit commit commit_in_transaction delete
         coordinator/share_state/share_coordinator.py: _commit
         coordinator/groups/share_group_service.py: _create_states _delete_states create_lost_state
-        coordinator/share_groups/heartbeat.py: _initialization _update_target
+        coordinator/share_groups/heartbeat.py: _initialization
         coordinator/share_groups/start_offsets.py: alter
-        coordinator/streams_groups/rebalance.py: compute_targets
         coordinator/transactions/transaction_coordinator.py: _commit_and_complete _end _fence
         coordinator/transactions/transaction_coordinator.py: _next_producer_id add_partitions
         coordinator/transactions/transaction_coordinator.py: init_producer_id
@@ -101,7 +100,7 @@ REASONS = {
         broker/quotas/rates.py: _refill _window_ms record
         broker/quotas/request_meter.py: take_permits
         broker/quotas/used_rates.py: _forget_inactive
-        broker/fetching/fetch_sessions.py: _evict
+        broker/fetching/fetch_sessions.py: _create _evict
         broker/security/denials.py: log
         broker/security/sasl/authenticator.py: _is_in_time _may_reauthenticate
         broker/security/sasl/failed_logins.py: note

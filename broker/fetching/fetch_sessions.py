@@ -279,7 +279,7 @@ class FetchSessions:
             if not partitions:
                 del self._sessions[session.id]
                 return FetchPlan({})
-            if request.forgotten_topics_data and now_ms - session.created_ms > EVICTION_MS:
+            if request.forgotten_topics_data:
                 self._least_size = min(self._least_size, len(partitions))
             session.partitions, session.names = partitions, names
         session.epoch = next_epoch(session.epoch)
