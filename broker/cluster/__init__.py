@@ -9,7 +9,7 @@ what clients do when brokers fail; it is not a copy of the data.
     cluster_nodes       the nodes, as the handlers of one of them see them
     node_view           the broker, as the handlers of one node see it
     coordinator_checks  requests for groups and transactions that another node coordinates
-    own_views, leader_answers, named_leaders, elections, replication
+    own_views, leader_answers, elections, replication
                         what a node answers otherwise than a broker that is alone
     gate                requests to a node that is paused, slow or cut off
     node_handlers       the handlers of a node

@@ -1,4 +1,4 @@
-"""Names the leader in answers of a node that does not lead the partition (KIP-951).
+"""Names a partition's leader in answers with an error about leaders (KIP-951).
 
 A client then sends its request to that node at once, without asking for the metadata. The broker
 names itself to clients that have an older leader epoch, or ask before the partition is recovered.
@@ -133,12 +133,15 @@ def _topic(context: RequestContext, name: str, topic_id: bytes) -> Topic | None:
 
 
 def _leader(context: RequestContext, topic: Topic | None, index: int) -> tuple[int, int]:
-    """The node id and epoch of the leader that the metadata has; -1, -1: the topic is deleted."""
+    """The node id and epoch of the leader; -1, -1: the topic is deleted."""
     if topic is None or index not in topic.partitions:
         return -1, -1
     partition = topic.partitions[index]
     node_id = context.broker.nodes.leader(partition.leader, topic.name, index)
-    return node_id, partition.leader_epoch
+    # A log of an earlier life of the directory may have a newer epoch than the metadata.
+    log = context.broker.log_manager.find(topic.name, index)
+    log_epoch = log.leader_epoch if log is not None else -1
+    return node_id, max(partition.leader_epoch, log_epoch)
 
 
 def _with_endpoints(context: RequestContext, response: Any, leaders: set[int]) -> Any:

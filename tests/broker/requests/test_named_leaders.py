@@ -48,7 +48,9 @@ def not_recovered(_manager: LogManager, topic: str, partition: int) -> Any:
 
 
 def own_leader(broker: Broker) -> tuple[int, int]:
-    return broker.nodes.own_id, broker.metadata.topics["t"].partitions[0].leader_epoch
+    epoch = broker.metadata.topics["t"].partitions[0].leader_epoch
+    log = broker.log_manager.find("t", 0)
+    return broker.nodes.own_id, max(epoch, log.leader_epoch if log is not None else epoch)
 
 
 def check(
