@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of Python processes, which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The fast tests wait mostly for a disk on which small files are made, synced and deleted. Their
+# Many tests wait mostly for a disk on which small files are made, synced and deleted. So their
 # directories are in memory if it has room and may hold programs. `make long` runs them on the disk.
 MEMORY = $(shell [ -w /dev/shm ] && ! grep -q ' /dev/shm .*noexec' /proc/mounts && \
 	[ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 2000000 ] && echo TMPDIR=/dev/shm)
@@ -57,11 +57,12 @@ check: $(VENV)/.dev
 	$(MEMORY) $(BIN)/pytest -q -n 3 -m "not slow and not java"
 
 test: check
-	$(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 $(RERUN_ON_BUSY) -m "slow or java"
+	$(MEMORY) $(BIN)/pytest -q -ra -n 3 --dist loadfile --durations=20 $(RERUN_ON_BUSY) \
+		-m "slow or java"
 
 # Of the tests after `check`: how long each file takes, by which they begin in `make test`.
 durations: $(VENV)/.dev
-	$(BIN)/pytest -q -n 3 --dist loadfile --keep-durations -m "slow or java"
+	$(MEMORY) $(BIN)/pytest -q -n 3 --dist loadfile --keep-durations -m "slow or java"
 
 # Into tests/golden/answers. A file that changes although Kafka has not is a fault of its test.
 answers: $(VENV)/.dev
