@@ -165,7 +165,7 @@ class PartitionLog:
         self._files = source.files
         self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)
         self._removal: SegmentRemoval | None = None
-        self._swap: SegmentSwap | None = None  # the last one, which may be over
+        self._swap: SegmentSwap | None = None  # one that is not over
         self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
         self._hidden_ends = HiddenEnds()
@@ -821,6 +821,7 @@ class PartitionLog:
         try:
             if not old:
                 swap.undo()
+                self._swap = None
                 return True
             paths = swap.complete(old, sliced)
         except OSError as error:
@@ -833,6 +834,7 @@ class PartitionLog:
         if swap.is_over:
             return True
         swap.is_over = True
+        self._swap = None
         self._slicer.forget()
         delay_ms = self.config.file_delete_delay_ms
         self._remover.replace(old, swap.new, paths, delay_ms)

@@ -28,6 +28,7 @@ from odradek.storage.txn_index import AbortedTransaction
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
+from tests.support.open_files import open_files
 
 DAY_MS = 86_400_000
 
@@ -497,6 +498,17 @@ def staged_swap(box: LogBox) -> tuple[PartitionLog, CleanedGroup, SegmentSwap]:
     [group] = groups
     assert len(group.replaced) == 4
     return log, group, log.stage_replacement(group.segments, NOW_MS)
+
+
+def test_the_old_segments_of_a_swap_are_closed(tmp_path: Path) -> None:
+    """An open file keeps its space when it is removed."""
+    box = box_at(tmp_path)
+    log, group, swap = staged_swap(box)
+    read_to_the_end(log)
+    assert len(open_files(box.directory)) > len(group.replaced)
+    assert log.complete_replacement(swap, group.replaced)
+    assert len(open_files(box.directory)) == 1  # of the active segment
+    assert log._swap is None
 
 
 def read_to_the_end(log: PartitionLog) -> tuple[list[int], list[AbortedTransaction]]:
