@@ -808,10 +808,10 @@ class PartitionLog:
         but its segments must not be deleted, nor its directory be renamed.
 
         Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. A swap
-        that a truncation has ended is left as it is. Returns False if the system refuses to rename
-        a file for a transient reason. Then the caller must call this again or take the log offline:
-        the log is served, but a restart has to complete the swap. Raises KAFKA_STORAGE_ERROR: then
-        the log is offline.
+        that a truncation has ended is left as it is, and one that it could not undo is undone.
+        Returns False if the system refuses to rename or remove a file for a transient reason. Then
+        the caller must call this again or take the log offline: the log is served, but a restart
+        has to end the swap. Raises KAFKA_STORAGE_ERROR: then the log is offline.
         """
         self.check_online()
         if swap.is_over:
@@ -819,7 +819,7 @@ class PartitionLog:
         bases = set(replaced)
         old = [segment for segment in self.segments if segment.base_offset in bases]
         try:
-            if not old:
+            if swap.is_undone or not old:
                 swap.undo()
                 self._swap = None
                 return True
@@ -869,12 +869,13 @@ class PartitionLog:
     def _end_swap(self) -> None:
         """Undo a swap of cleaned segments, or complete it if it has begun to replace old ones."""
         swap = self._swap
-        if swap is None or swap.is_over:
+        if swap is None:
             return
-        if not swap.old:
-            swap.undo()
-        elif not self.complete_replacement(swap, [segment.base_offset for segment in swap.old]):
-            text = f"{self.name} could not truncate: files of it cannot be renamed now"
+        # Noted also if the truncation then fails: the cleaner's round must not go on without this
+        # group. It could remove a tombstone whose older records are in the group.
+        self._unsynced.note_truncation()
+        if not self.complete_replacement(swap, [segment.base_offset for segment in swap.old]):
+            text = f"{self.name} could not truncate: files of a swap cannot be changed now"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:

@@ -1,5 +1,6 @@
 """One round of the log cleaner, and the swap that follows: what the model tests do not look at."""
 
+import errno
 import os
 import pickle
 from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.storage.producer_entry import ProducerEntry
-from odradek.storage.segment import Segment
+from odradek.storage.segment import FILE_KINDS, Segment
 from odradek.storage.txn_index import AbortedTransaction
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
@@ -527,6 +528,35 @@ def test_a_truncation_undoes_a_swap_that_has_replaced_nothing_yet(tmp_path: Path
     assert read_to_the_end(log) == (everything[:4], aborted)
     assert [*box.names(".cleaned"), *box.names(".swap")] == []
     assert read_to_the_end(box.open()) == read_to_the_end(log)
+
+
+class FullDisk(QuickFiles):
+    """The removal number `fails_at` finds no space."""
+
+    fails_at = -1
+
+    def remove(self, path: Path) -> None:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise OSError(errno.ENOSPC, "no space", str(path))
+        super().remove(path)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 2 * len(FILE_KINDS) + 1))
+def test_a_swap_that_a_truncation_cannot_undo_for_now_is_not_completed(
+    tmp_path: Path, fails_at: int
+) -> None:
+    box = box_at(tmp_path, files := FullDisk())
+    log, group, swap = staged_swap(box)
+    before = read_to_the_end(log), log.truncations
+    files.fails_at = fails_at
+    with pytest.raises(ApiError):
+        log.truncate_to(4, NOW_MS)
+    assert log.complete_replacement(swap, group.replaced)
+    assert read_to_the_end(log) == before[0]
+    assert log.truncations > before[1]  # ends the round
+    assert [*box.names(".cleaned"), *box.names(".swap")] == []
+    assert read_to_the_end(box.open()) == before[0]
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
