@@ -288,6 +288,7 @@ class IndexFile:
         file = self._files.open(self.path)
         if self._loaded is None:
             self._file = file
+            self._files.opened_by_segments += 1
         return file
 
     def _full_bytes(self) -> int:

@@ -165,7 +165,7 @@ class PartitionLog:
         self._files = source.files
         self._remover = SegmentRemover(loaded.segments, loaded.producers, source.deletions)
         self._removal: SegmentRemoval | None = None
-        self._swap: SegmentSwap | None = None  # the last one, which may be over
+        self._swap: SegmentSwap | None = None  # one that is not over
         self._unsynced = UnsyncedFiles(source.files, is_directory_synced=loaded.is_directory_synced)
         self._validate_records = validate_records
         self._hidden_ends = HiddenEnds()
@@ -808,10 +808,10 @@ class PartitionLog:
         but its segments must not be deleted, nor its directory be renamed.
 
         Segments that were deleted meanwhile are skipped; if all were, nothing is replaced. A swap
-        that a truncation has ended is left as it is. Returns False if the system refuses to rename
-        a file for a transient reason. Then the caller must call this again or take the log offline:
-        the log is served, but a restart has to complete the swap. Raises KAFKA_STORAGE_ERROR: then
-        the log is offline.
+        that a truncation has ended is left as it is, and one that it could not undo is undone.
+        Returns False if the system refuses to rename or remove a file for a transient reason. Then
+        the caller must call this again or take the log offline: the log is served, but a restart
+        has to end the swap. Raises KAFKA_STORAGE_ERROR: then the log is offline.
         """
         self.check_online()
         if swap.is_over:
@@ -819,8 +819,9 @@ class PartitionLog:
         bases = set(replaced)
         old = [segment for segment in self.segments if segment.base_offset in bases]
         try:
-            if not old:
+            if swap.is_undone or not old:
                 swap.undo()
+                self._swap = None
                 return True
             paths = swap.complete(old, sliced)
         except OSError as error:
@@ -833,6 +834,7 @@ class PartitionLog:
         if swap.is_over:
             return True
         swap.is_over = True
+        self._swap = None
         self._slicer.forget()
         delay_ms = self.config.file_delete_delay_ms
         self._remover.replace(old, swap.new, paths, delay_ms)
@@ -867,12 +869,13 @@ class PartitionLog:
     def _end_swap(self) -> None:
         """Undo a swap of cleaned segments, or complete it if it has begun to replace old ones."""
         swap = self._swap
-        if swap is None or swap.is_over:
+        if swap is None:
             return
-        if not swap.old:
-            swap.undo()
-        elif not self.complete_replacement(swap, [segment.base_offset for segment in swap.old]):
-            text = f"{self.name} could not truncate: files of it cannot be renamed now"
+        # Noted also if the truncation then fails: the cleaner's round must not go on without this
+        # group. It could remove a tombstone whose older records are in the group.
+        self._unsynced.note_truncation()
+        if not self.complete_replacement(swap, [segment.base_offset for segment in swap.old]):
+            text = f"{self.name} could not truncate: files of a swap cannot be changed now"
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
     def _truncate_to(self, offset: int, now_ms: int) -> None:

@@ -190,7 +190,6 @@ class Segment:
         if index is None:
             path = self.path(FileKind.OFFSET_INDEX)
             index = OffsetIndex(self.files, path, self.base_offset, self._settings.index_bytes)
-            self.files.opened_by_segments += 1
             self._check(index)  # which sets both indexes if it rebuilds them
             self._offset_index = index = self._offset_index or index
         return index
@@ -201,7 +200,6 @@ class Segment:
         if index is None:
             path = self.path(FileKind.TIME_INDEX)
             index = TimeIndex(self.files, path, self.base_offset, self._settings.index_bytes)
-            self.files.opened_by_segments += 1
             self._check(index)  # which sets both indexes if it rebuilds them
             self._time_index = index = self._time_index or index
         return index

@@ -98,10 +98,15 @@ class SegmentRemover:
         return SegmentRemoval(old, self._segments, self._producers, self._deletions, delay_ms)
 
     def replace(
-        self, old: Iterable[Segment], new: Iterable[Segment], paths: Iterable[Path], delay_ms: int
+        self, old: Sequence[Segment], new: Iterable[Segment], paths: Iterable[Path], delay_ms: int
     ) -> None:
-        """Replace `old` segments, whose files were renamed to `paths`, by `new` ones."""
+        """Replace `old` segments, whose files were renamed to `paths`, by `new` ones.
+
+        The old ones are closed, see SegmentRemoval.run.
+        """
         self._segments.replace(old, new)
+        for segment in old:
+            segment.release_files()
         self._deletions.add(paths, delay_ms)
 
     def remove_snapshots(self, old: Iterable[Segment], delay_ms: int) -> None:

@@ -12,7 +12,9 @@ error is dropped.
 
 from __future__ import annotations
 
+import codecs
 import io
+import json
 import os
 import select
 import sys
@@ -90,6 +92,15 @@ def check_reader() -> None:
     output.register(STDOUT, 0)
     if any(event & select.POLLERR for _, event in output.poll(0)):
         raise OutputError("", 0)
+
+
+def json_text(value: object, *, indent: int | None = None) -> str:
+    """JSON for standard output: in ASCII unless that is UTF-8.
+
+    Other encodings lack characters, and a ? in their place would be another value.
+    """
+    encoding = sys.stdout.encoding or "utf-8"  # a StringIO has none
+    return json.dumps(value, ensure_ascii=codecs.lookup(encoding).name != "utf-8", indent=indent)
 
 
 def open_closed_streams() -> None:

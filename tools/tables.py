@@ -1,10 +1,11 @@
 """Prints a job's result: as a table on a terminal, else as aligned lines."""
 
-import json
 import sys
 from collections.abc import Sequence
 
 import typer
+
+from .standard_streams import json_text
 
 
 def show_table(
@@ -70,7 +71,7 @@ def show_rows(
 
 def print_json(value: object) -> None:
     """Print a JSON value with indents."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    typer.echo(json_text(value, indent=2))
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

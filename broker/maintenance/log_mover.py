@@ -41,7 +41,7 @@ MAX_COPYING = 2  # moves copying at once: they share the disk threads with all f
 
 
 class _EndedError(Exception):
-    """The move was cancelled, or the broker stops."""
+    """The move was cancelled, the topic deleted, or the broker stops."""
 
 
 class LogMover:
@@ -233,7 +233,9 @@ class LogMover:
             raise _EndedError
 
     def _is_active(self, future: FutureLog) -> bool:
-        return not (self._closed.done() or future.is_cancelled)
+        # A deleted topic is gone from the metadata before its logs are, and their moves.
+        is_deleted = future.key.topic not in self._topics
+        return not (self._closed.done() or future.is_cancelled or is_deleted)
 
     def _assign_to(self, log: PartitionLog, home: DataDirectory) -> None:
         """Record the replica's directory in the metadata."""

@@ -7,6 +7,7 @@ ListOffsets answer NOT_LEADER_OR_FOLLOWER, so clients look for its leader again 
 directory has num.recovery.threads.per.data.dir processes; all directories together have at most one
 per processor. The smallest logs come first. When a log's topic is deleted or its directory fails,
 its process is killed. Files of a deleted topic are renamed when no thread opens the log any more.
+A directory that fails is unlocked at once, although a thread may still be opening a log there.
 
 Internal topics are recovered here only if a full disk prevented it at start: otherwise their
 records are read before the broker listens.

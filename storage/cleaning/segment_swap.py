@@ -60,13 +60,14 @@ def remove_leftovers(
 class SegmentSwap:
     """One swap; see the module. `new`: in offset order, in state CLEANED.
 
-    `old`: the segments that are being replaced, once `complete` has begun. `is_over`: it was undone
-    or completed.
+    `old`: the segments that are being replaced, once `complete` has begun. `is_undone`: `undo` has
+    begun. `is_over`: it was undone or completed.
     """
 
     def __init__(self, files: Files, new: Sequence[Segment]) -> None:
         self.new = new
         self.old: Sequence[Segment] = ()
+        self.is_undone = False
         self.is_over = False
         self._files = files
 
@@ -80,7 +81,11 @@ class SegmentSwap:
             raise
 
     def undo(self) -> None:
-        """Remove the new files. Only allowed before `complete`. Raises OSError."""
+        """Remove the new files. Only allowed before `complete`.
+
+        Raises OSError: then some are gone, and it may only be called again.
+        """
+        self.is_undone = True
         first = self.new[0]
         if first.state is FileState.SWAP:
             first.rename(FileState.CLEANED)  # from now on a restart undoes the swap

@@ -23,6 +23,7 @@ from odradek.storage.log_manager import LogManager
 from odradek.storage.recovering import unflushed
 from tests.storage.test_time_search import attempts
 from tests.support.log_box import NOW_MS, batch_of, put, values_from
+from tests.support.open_files import open_files
 from tests.support.timer import Timer
 
 TOPIC_ID = random_uuid()
@@ -466,11 +467,30 @@ def test_files_that_a_lookup_has_opened_in_vain_are_closed(
     manager.close(now_ms=NOW_MS)
     manager = node.start()
     log = manager.get("orders", 0)
-    before = node.disk.open_descriptors()
+    before = len(open_files(tmp_path))
     attempts(log).look_up(lambda: log.offset_for_timestamp(NOW_MS + 3 * 20))
-    assert node.disk.open_descriptors() > before + 5
+    assert len(open_files(tmp_path)) > before + 5
     manager.release_inactive_segments()
-    assert node.disk.open_descriptors() <= before
+    assert len(open_files(tmp_path)) <= before
+    manager.close(now_ms=NOW_MS)
+
+
+def test_files_that_lookups_in_rolled_segments_have_opened_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their indexes are opened when the segments are read, not when they are rolled."""
+    node = Node(tmp_path)
+    manager = node.start()
+    log = node.create(manager, "orders")
+    for n in range(3 * 10):
+        put(log, b"v", timestamps=[NOW_MS + n])
+    for n in range(3 * 10):
+        assert log.offset_for_timestamp(NOW_MS + n) is not None
+    inactive = 3 * len(log.segments.inactive)  # a .log file and two indexes of each
+    assert len(open_files(tmp_path)) > inactive
+    monkeypatch.setattr(log_manager, "MAX_INACTIVE_FILES_OPEN", inactive - 1)
+    manager.release_inactive_segments()
+    assert not any(segment.has_open_file for segment in log.segments.inactive)
     manager.close(now_ms=NOW_MS)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -239,6 +240,27 @@ def test_control_c_counts_a_record_whose_report_has_arrived(
     broker.create_topic("orders")
     monkeypatch.setattr(producing, "Producer", LateProducer)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=interrupted()))
+    with pytest.raises(KeyboardInterrupt):
+        produce(JSON_TO_ORDERS, broker.bootstrap_servers, None)
+    assert capsys.readouterr().err == "odradek: interrupted: sent 1 record\n"
+
+
+def test_control_c_while_a_record_is_queued_leaves_the_counts_right(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class InterruptedProducer(Producer):
+        """Control-C comes when the record is in the queue. Its report is there at the next poll."""
+
+        def produce(self, *args: Any, **fields: Any) -> None:
+            super().produce(*args, **fields)
+            raise KeyboardInterrupt
+
+        def poll(self, _: float) -> int:
+            return super().poll(LIMIT_S)
+
+    broker.create_topic("orders")
+    monkeypatch.setattr(producing, "Producer", InterruptedProducer)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"value":"x"}\n')))
     with pytest.raises(KeyboardInterrupt):
         produce(JSON_TO_ORDERS, broker.bootstrap_servers, None)
     assert capsys.readouterr().err == "odradek: interrupted: sent 1 record\n"

@@ -196,6 +196,23 @@ def test_a_character_that_the_locale_does_not_have_is_a_question_mark() -> None:
     assert (done.stdout, done.stderr) == (b"\xe4 ? b\n", b"")
 
 
+@pytest.mark.parametrize(
+    ("encoding", "printed"), [("latin-1", b'"\\u00e4 \\u2192 b"\n'), ("utf8", '"ä → b"\n'.encode())]
+)
+def test_json_has_each_character_in_every_locale(encoding: str, printed: bytes) -> None:
+    program = (
+        "from odradek.tools.standard_streams import watch_streams; watch_streams();"
+        "from odradek.tools.tables import print_json; print_json('ä → b')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == (printed, b"")
+
+
 def test_no_traceback_shows_local_variables() -> None:
     """See also test_lowest_versions.py."""
     assert app.pretty_exceptions_show_locals is False

@@ -150,12 +150,16 @@ def _from_json(options: ProduceOptions, number: int, record: ParsedRecord) -> Ne
 
 
 class _Sender:
-    """Sends records, and counts those that are acknowledged: `sent`."""
+    """Sends records, and counts those that are acknowledged: `sent`.
+
+    Control-C may come between any two steps. So a record is counted before it is queued, and no
+    count of the waiting records can disagree with the others.
+    """
 
     def __init__(self, topic: str, admin: AdminClient, settings: dict[str, str]) -> None:
         self.sent = 0
-        # Not acknowledged. librdkafka's own count has also the reports that nobody has read.
-        self._waiting = 0
+        self._given = 0
+        self._failed = 0
         self._topic = topic
         self._failure: CommandError | None = None
         self._is_line_open = False
@@ -173,6 +177,7 @@ class _Sender:
 
     def send(self, record: NewRecord) -> None:
         """Queue a record; waits while the queue is full. Raises CommandError if one has failed."""
+        self._given += 1
         while True:
             try:
                 self._producer.produce(
@@ -184,11 +189,11 @@ class _Sender:
                     timestamp=record.timestamp_ms,
                     headers=record.headers,
                 )
-                self._waiting += 1
                 break
             except BufferError:
                 self._producer.poll(WAIT_S)
             except KafkaException as error:
+                self._failed += 1
                 raise self._delivery_failure(record.line, error.args[0], is_sent=False) from None
             self._check()
         self._producer.poll(0)
@@ -208,7 +213,8 @@ class _Sender:
         """Drop the records that are not acknowledged, and return their number."""
         self._producer.poll(0)  # the reports that have arrived
         self._producer.purge()
-        return self._waiting
+        # librdkafka's own count has also the reports that nobody has read.
+        return self._given - self.sent - self._failed
 
     def end_progress(self) -> None:
         """End the line that shows how many records were sent."""
@@ -221,8 +227,8 @@ class _Sender:
             raise self._failure
 
     def _delivered(self, line: int, error: KafkaError | None, _: Message) -> None:
-        self._waiting -= 1
         if error is not None:
+            self._failed += 1
             self._failure = self._failure or self._delivery_failure(line, error, is_sent=True)
             return
         self.sent += 1

@@ -1,9 +1,9 @@
 """Formats the output of `odradek why-not-deleted`, as text and as JSON."""
 
-import json
 from collections.abc import Iterator, Sequence
 
 from odradek.storage.retention_explanation import WhyNotDeleted
+from odradek.tools.standard_streams import json_text
 
 from .stored_retention import StoredLog
 
@@ -61,7 +61,7 @@ def json_lines(log: StoredLog, answers: Sequence[WhyNotDeleted], pin: str | None
                 for rule in answer.rules
             ],
         }
-        yield json.dumps(fields, ensure_ascii=False)
+        yield json_text(fields)
 
 
 def _pin(log: StoredLog, pin: str | None) -> dict[str, object]:

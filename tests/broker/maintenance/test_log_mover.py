@@ -2,8 +2,10 @@
 
 import asyncio
 import errno
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -199,6 +201,39 @@ async def test_a_deleted_topic_does_not_move_on(rig: Rig) -> None:
     rig.alter(rig.elsewhere)
     await rig.broker.admin.topics.delete([TopicRef("t")])
     await rig.settled()
+    assert rig.directories() == ["one-delete", "two-delete"]
+
+
+async def test_a_move_ends_without_an_error_while_the_deletion_of_its_topic_waits_for_the_cleaner(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop, manager = asyncio.get_running_loop(), rig.broker.log_manager
+    cleaner = rig.broker.maintenance.cleaner
+    write, paused = manager.write_log_starts, cleaner.paused
+    is_deleted, may_go_on = Event(), asyncio.Event()
+    deletions = []
+
+    @asynccontextmanager
+    async def paused_later(*arguments: Any) -> AsyncIterator[None]:
+        is_deleted.set()
+        await may_go_on.wait()
+        async with paused(*arguments):
+            yield
+
+    def deleted_then_written() -> None:  # by a disk thread
+        monkeypatch.setattr(manager, "write_log_starts", write)
+        deletion = rig.broker.admin.topics.delete([TopicRef("t")])
+        deletions.append(asyncio.run_coroutine_threadsafe(deletion, loop))
+        assert is_deleted.wait(20)
+        write()
+
+    monkeypatch.setattr(cleaner, "paused", paused_later)
+    monkeypatch.setattr(manager, "write_log_starts", deleted_then_written)
+    rig.alter(rig.elsewhere)
+    await rig.settled()
+    may_go_on.set()
+    await asyncio.wrap_future(deletions[0])
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
     assert rig.directories() == ["one-delete", "two-delete"]
 
 

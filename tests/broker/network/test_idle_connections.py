@@ -16,6 +16,7 @@ from odradek.protocol.messages.fetch import FetchResponse
 from odradek.storage.files import Files
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, until
 from tests.support.log_box import batch_of
+from tests.support.open_files import open_files
 from tests.support.stored_batches import FETCH_VERSION, fetch_request, fetched
 
 MIB = 1 << 20
@@ -48,20 +49,14 @@ async def fetch_much(served: BrokerInLoop) -> socket.socket:
     return client.socket
 
 
-def held_files(directory: Path) -> list[str]:
-    """The files below a directory that this process has open, by the names they have or had."""
-    links = (each for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
-    return [name for name in map(str, map(Path.readlink, links)) if name.startswith(str(directory))]
-
-
 @pytest.mark.slow
 async def test_a_client_that_does_not_read_its_answer_is_closed_and_releases_deleted_files(
     served: BrokerInLoop, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     await fetch_much(served)
-    assert held_files(tmp_path / "t-0")
+    assert open_files(tmp_path / "t-0")
     await served.broker.admin.topics.delete([TopicRef(name="t")])
-    await until(lambda: not held_files(tmp_path / "t-0"))
+    await until(lambda: not open_files(tmp_path / "t-0"))
     assert "has not read its answer" in caplog.text
 
 

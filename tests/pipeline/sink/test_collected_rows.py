@@ -11,17 +11,11 @@ pytest.importorskip("pyarrow")
 import pyarrow as pa
 
 from odradek.pipeline.sink.collected_rows import CollectedRows
+from tests.support.open_files import open_files
 
 
 def batch(*values: str | None) -> pa.RecordBatch:
     return pa.record_batch({"value": pa.array(values, pa.string()), "n": range(len(values))})
-
-
-def open_files(directory: Path) -> int:
-    """How many files of a directory this process has open; they have no name there."""
-    own = Path("/proc/self/fd")
-    targets = (path.readlink() for path in own.iterdir() if path.is_symlink())
-    return sum(str(directory) in str(target) for target in targets)
 
 
 @pytest.mark.parametrize("in_memory_bytes", [100, 1 << 20])
@@ -59,10 +53,10 @@ def test_many_rows_are_kept_where_spark_keeps_its_own(
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/elsewhere")
     with CollectedRows([batch("a" * 1000)], in_memory_bytes=100) as rows:
         rows.collect()
-        assert open_files(tmp_path) == 1
+        assert len(open_files(tmp_path)) == 1
         assert list(rows) == [batch("a" * 1000)]
         assert list(tmp_path.iterdir()) == []
-    assert open_files(tmp_path) == 0
+    assert open_files(tmp_path) == []
 
 
 def test_nothing_is_left_of_rows_that_do_not_all_come(
@@ -72,7 +66,7 @@ def test_nothing_is_left_of_rows_that_do_not_all_come(
 
     def failing() -> Iterator[pa.RecordBatch]:
         yield batch("a" * 1000)
-        assert open_files(tmp_path) == 1
+        assert len(open_files(tmp_path)) == 1
         raise OSError("what makes the rows has failed")
 
     with (
@@ -80,4 +74,4 @@ def test_nothing_is_left_of_rows_that_do_not_all_come(
         pytest.raises(OSError, match="has failed"),
     ):
         rows.collect()
-    assert open_files(tmp_path) == 0
+    assert open_files(tmp_path) == []

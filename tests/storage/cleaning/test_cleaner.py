@@ -1,5 +1,6 @@
 """One round of the log cleaner, and the swap that follows: what the model tests do not look at."""
 
+import errno
 import os
 import pickle
 from collections.abc import Iterable, Iterator
@@ -23,11 +24,12 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from odradek.storage.producer_entry import ProducerEntry
-from odradek.storage.segment import Segment
+from odradek.storage.segment import FILE_KINDS, Segment
 from odradek.storage.txn_index import AbortedTransaction
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import BUFFER_BYTES, Writer, clean, end_transaction, swap_in
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, records_from, values_from
+from tests.support.open_files import open_files
 
 DAY_MS = 86_400_000
 
@@ -499,6 +501,17 @@ def staged_swap(box: LogBox) -> tuple[PartitionLog, CleanedGroup, SegmentSwap]:
     return log, group, log.stage_replacement(group.segments, NOW_MS)
 
 
+def test_the_old_segments_of_a_swap_are_closed(tmp_path: Path) -> None:
+    """An open file keeps its space when it is removed."""
+    box = box_at(tmp_path)
+    log, group, swap = staged_swap(box)
+    read_to_the_end(log)
+    assert len(open_files(box.directory)) > len(group.replaced)
+    assert log.complete_replacement(swap, group.replaced)
+    assert len(open_files(box.directory)) == 1  # of the active segment
+    assert log._swap is None
+
+
 def read_to_the_end(log: PartitionLog) -> tuple[list[int], list[AbortedTransaction]]:
     """The offsets that are left, and the aborted transactions among them."""
     fetched = log.read_committed(log.log_start_offset, 1 << 20, at_least_one_batch=True)
@@ -515,6 +528,35 @@ def test_a_truncation_undoes_a_swap_that_has_replaced_nothing_yet(tmp_path: Path
     assert read_to_the_end(log) == (everything[:4], aborted)
     assert [*box.names(".cleaned"), *box.names(".swap")] == []
     assert read_to_the_end(box.open()) == read_to_the_end(log)
+
+
+class FullDisk(QuickFiles):
+    """The removal number `fails_at` finds no space."""
+
+    fails_at = -1
+
+    def remove(self, path: Path) -> None:
+        self.fails_at -= 1
+        if self.fails_at == 0:
+            raise OSError(errno.ENOSPC, "no space", str(path))
+        super().remove(path)
+
+
+@pytest.mark.parametrize("fails_at", range(1, 2 * len(FILE_KINDS) + 1))
+def test_a_swap_that_a_truncation_cannot_undo_for_now_is_not_completed(
+    tmp_path: Path, fails_at: int
+) -> None:
+    box = box_at(tmp_path, files := FullDisk())
+    log, group, swap = staged_swap(box)
+    before = read_to_the_end(log), log.truncations
+    files.fails_at = fails_at
+    with pytest.raises(ApiError):
+        log.truncate_to(4, NOW_MS)
+    assert log.complete_replacement(swap, group.replaced)
+    assert read_to_the_end(log) == before[0]
+    assert log.truncations > before[1]  # ends the round
+    assert [*box.names(".cleaned"), *box.names(".swap")] == []
+    assert read_to_the_end(box.open()) == before[0]
 
 
 @pytest.mark.parametrize("at", [1, 3, 5])
