@@ -125,12 +125,13 @@ class Programs:
 
 
 @functools.cache
+def _made_scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="cluster-clients-")
+
+
 def _scratch() -> Path:
     """A directory that lasts as long as this process."""
-    return Path(_SCRATCH.name)
-
-
-_SCRATCH = tempfile.TemporaryDirectory(prefix="cluster-clients-")
+    return Path(_made_scratch().name)
 
 
 def _java() -> Sequence[str]:
