@@ -440,20 +440,25 @@ def test_the_server_of_the_keys_must_have_a_certificate_of_the_authority(
         issuer.close()
 
 
+PREFIX = "listener.name.in.oauthbearer"
+OF_LISTENER = {
+    "listeners": "IN://127.0.0.1:0",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+    "sasl.enabled.mechanisms": "OAUTHBEARER",
+    f"{PREFIX}.sasl.jaas.config": f"{OAUTH_MODULE} required;",
+    f"{PREFIX}.sasl.server.callback.handler.class": SIGNED_TOKENS,
+    **ANY_TOKEN,
+}
+
+
 def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_path: Path) -> None:
     file = tmp_path / "jwks.json"
     file.write_text(json.dumps({"keys": [rsa_key(kid="a")]}))
-    prefix = "listener.name.in.oauthbearer"
     settings = {
-        "listeners": "IN://127.0.0.1:0",
-        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "IN",
-        "sasl.enabled.mechanisms": "OAUTHBEARER",
-        f"{prefix}.sasl.jaas.config": f"{OAUTH_MODULE} required;",
-        f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
+        **OF_LISTENER,
         "sasl.oauthbearer.jwks.endpoint.url": "file:///nowhere",
-        f"{prefix}.sasl.oauthbearer.jwks.endpoint.url": file.as_uri(),
-        **ANY_TOKEN,
+        f"{PREFIX}.sasl.oauthbearer.jwks.endpoint.url": file.as_uri(),
         "connection.failed.authentication.delay.ms": "0",
     }
     with broker_in_thread(tmp_path / "data", settings) as broker:
@@ -473,17 +478,7 @@ def test_a_client_logs_in_with_a_signed_token_and_its_login_ends_with_it(tmp_pat
 def test_known_keys_stay_when_only_the_intervals_of_their_issuer_change(
     tmp_path: Path, issuer: Issuer
 ) -> None:
-    prefix = "listener.name.in.oauthbearer"
-    settings = {
-        "listeners": "IN://127.0.0.1:0",
-        "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
-        "inter.broker.listener.name": "IN",
-        "sasl.enabled.mechanisms": "OAUTHBEARER",
-        f"{prefix}.sasl.jaas.config": f"{OAUTH_MODULE} required;",
-        f"{prefix}.sasl.server.callback.handler.class": SIGNED_TOKENS,
-        "sasl.oauthbearer.jwks.endpoint.url": issuer.url,
-        **ANY_TOKEN,
-    }
+    settings = {**OF_LISTENER, "sasl.oauthbearer.jwks.endpoint.url": issuer.url}
     with broker_in_thread(tmp_path / "data", settings) as broker:
         issuer.broken = True
         interval = "listener.name.in.sasl.oauthbearer.jwks.endpoint.refresh.ms"
