@@ -19,8 +19,7 @@ from bisect import bisect_left
 from operator import attrgetter
 from typing import NamedTuple
 
-from .files import WouldWaitError
-from .reading_ahead import reading_ahead
+from .reading_ahead import read_each
 from .segment import Segment
 from .segment_list import SegmentList
 from .slices import RecordsSlice
@@ -107,12 +106,7 @@ def aborted_between(
     After `max_count` of them the range ends behind the last one's marker. Returns its end, too.
     """
     found: list[AbortedTransaction] = []
-    for index in range(first_index, len(segments)):
-        try:
-            entries = segments[index].aborted()
-        except WouldWaitError as error:
-            done = index - first_index
-            raise reading_ahead(error, list(segments), index, done, Segment.aborted) from None
+    for _, entries in read_each(segments, Segment.aborted, first_index):
         first = bisect_left(entries, start_offset, key=_LAST_OFFSET)
         for position in range(first, len(entries)):
             transaction = entries[position]

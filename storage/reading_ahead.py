@@ -12,6 +12,7 @@ from odradek.protocol.batch_header import CorruptRecordError
 
 from .files import WouldWaitError, combine
 from .segment import Segment
+from .segment_list import SegmentList
 
 T = TypeVar("T")
 
@@ -19,20 +20,24 @@ MAX_AHEAD = 32  # segments: each needs a few reads, and may need descriptors
 
 
 def read_each(
-    segments: Sequence[Segment], read: Callable[[Segment], T]
+    segments: Sequence[Segment] | SegmentList, read: Callable[[Segment], T], first: int = 0
 ) -> Iterator[tuple[Segment, T]]:
-    """Yield each segment with what `read` returns of it. Raises what `read` raises."""
-    for index, segment in enumerate(segments):
+    """Yield each segment from index `first` on with what `read` returns of it.
+
+    Raises what `read` raises.
+    """
+    for index in range(first, len(segments)):
+        segment = segments[index]
         try:
             result = read(segment)
         except WouldWaitError as error:
-            raise reading_ahead(error, segments, index, index, read) from None
+            raise _reading_ahead(error, segments, index, index - first, read) from None
         yield segment, result
 
 
-def reading_ahead(
+def _reading_ahead(
     error: WouldWaitError,
-    segments: Sequence[Segment],
+    segments: Sequence[Segment] | SegmentList,
     index: int,
     done: int,
     read: Callable[[Segment], object],
