@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from odradek.coordinator.assignors.assignment import Assignment
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.modern_groups.partition_sets import partition_sets
+from odradek.coordinator.modern_groups.partition_sets import partition_sets, split
 from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatTopicPartitions
@@ -161,10 +161,7 @@ class _Difference:
         if has and has.keys() == target:
             self.kept[topic_id] = has  # the usual case: only the epoch changes
             return
-        kept: dict[int, int] = {}
-        revoked: dict[int, int] = {}
-        for partition, epoch in stepping_if_many(has.items(), inputs.step):
-            (kept if partition in target else revoked)[partition] = epoch
+        kept, revoked = split(has, target, inputs.step)
         # A partition that this member itself is giving up may be granted to it again.
         pending = member.pending_revocation.get(topic_id, {})
         lacking = target.difference(has)

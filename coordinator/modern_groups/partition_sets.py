@@ -1,6 +1,6 @@
 """Partitions by topic or by subtopology, as requests and records name them and members own them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -26,6 +26,17 @@ def each_partition(
     for key, partitions in stepping_if_many(owned.items(), step):
         for partition in stepping_if_many(partitions, step):
             yield key, partition
+
+
+def split(
+    owned: Mapping[int, int], target: Container[int], step: Step = no_step
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Split partitions, with their epochs, into those in the target and the others."""
+    kept: dict[int, int] = {}
+    others: dict[int, int] = {}
+    for partition, epoch in stepping_if_many(owned.items(), step):
+        (kept if partition in target else others)[partition] = epoch
+    return kept, others
 
 
 def partition_count(owned: Mapping[Any, Collection[int]]) -> int:

@@ -23,7 +23,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from odradek.coordinator.modern_groups.member import MemberState
-from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
+from odradek.coordinator.modern_groups.partition_sets import split
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .member import StreamsMember
@@ -102,10 +103,7 @@ class _Difference:
                 if not is_taken(name, partition)
             ]
             self.waits = self.waits or len(free) < len(new)
-            kept: dict[int, int] = {}
-            revoked: dict[int, int] = {}
-            for task, epoch in stepping_if_many(owned.items(), step):
-                (kept if task in wanted else revoked)[task] = epoch
+            kept, revoked = split(owned, wanted, step)
             _put(self.kept, name, kept)
             _put(self.revoked, name, revoked)
             _put(self.granted, name, dict.fromkeys(free, inputs.epoch))
