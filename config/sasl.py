@@ -8,7 +8,7 @@ refused.
 Kafka: JaasContext, SaslChannelBuilder, BrokerSecurityConfigs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from .broker_config import BrokerConfig
@@ -73,11 +73,12 @@ class SaslListener:
 
 def sasl_listeners(config: BrokerConfig) -> tuple[SaslListener, ...]:
     """Check and return the open listeners that use SASL. Raises ConfigError."""
-    return tuple(
-        sasl_listener(config, listener)
-        for listener in config.open_listeners
-        if listener.security_protocol.uses_sasl
-    )
+    return tuple(sasl_listener(config, listener) for listener in with_logins(config))
+
+
+def with_logins(config: BrokerConfig) -> Iterator[Listener]:
+    """The open listeners that use SASL."""
+    return (each for each in config.open_listeners if each.security_protocol.uses_sasl)
 
 
 def sasl_listener(config: BrokerConfig, listener: Listener) -> SaslListener:

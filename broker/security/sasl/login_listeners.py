@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
@@ -19,7 +19,7 @@ from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import INVALID
 from odradek.config.errors import ConfigError
 from odradek.config.listeners import Listener
-from odradek.config.sasl import sasl_listener, texts_of
+from odradek.config.sasl import sasl_listener, texts_of, with_logins
 from odradek.coordinator.runtime.timers import Now
 
 from .authenticator import Authenticator, LoginListener
@@ -58,7 +58,7 @@ class LoginListeners:
         self._checked: dict[str, tuple[Texts, LoginListener]] = {}
         self._not_applied: dict[str, str] = {}  # by listener: why its settings are not applied
         issuers: dict[KeySource, IssuerKeys] = {}
-        for listener in _with_logins(config):
+        for listener in with_logins(config):
             made = self._made(config, listener, issuers, wait_for_keys=True)
             self._listeners[listener.name] = made
 
@@ -79,7 +79,7 @@ class LoginListeners:
         """
         self._checked = {}
         issuers = self._issuers()
-        for listener in _with_logins(config):
+        for listener in with_logins(config):
             name, texts = listener.name, _texts(config, listener)
             if texts == _texts(self._config, listener):
                 continue
@@ -97,7 +97,7 @@ class LoginListeners:
         before, self._config = self._config, config
         checked, self._checked = self._checked, {}
         issuers = self._issuers(made for _, made in checked.values())
-        for listener in _with_logins(config):
+        for listener in with_logins(config):
             name, texts = listener.name, _texts(config, listener)
             if texts == _texts(before, listener) and name not in self._not_applied:
                 continue
@@ -146,10 +146,6 @@ class LoginListeners:
         """The keys that the listeners use, and those of `others`."""
         every = chain(self._listeners.values(), others)
         return {source: keys for each in every for source, keys in each.issuers.items()}
-
-
-def _with_logins(config: BrokerConfig) -> Iterator[Listener]:
-    return (each for each in config.open_listeners if each.security_protocol.uses_sasl)
 
 
 def _texts(config: BrokerConfig, listener: Listener) -> Texts:
