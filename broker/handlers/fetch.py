@@ -83,7 +83,7 @@ def handle(
         raise NotSmallError
     if context.meter is not None:
         request = within_quota(context, context.meter, request)
-    if not request.min_bytes <= 1 <= request.max_bytes:
+    if request.min_bytes > 1 or request.max_bytes < 1:
         max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
         if request.min_bytes > max_bytes:
             request = replace(request, min_bytes=max_bytes)
@@ -398,9 +398,7 @@ def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> Fetch
     error, session_id, sent = plan.conclude(answers)
     topics = by_topic(sent, context.broker.traffic, context.step)
     response = FetchResponse(error_code=error, session_id=session_id, responses=topics)
-    if context.names_leaders:
-        return named(context, response, ApiKey.FETCH, is_of_follower=plan.is_of_follower)
-    return response
+    return named(context, response, ApiKey.FETCH, is_of_follower=plan.is_of_follower)
 
 
 def by_topic(
