@@ -1,7 +1,6 @@
 """Segments are deleted by log start, size and age: whole ones, the oldest first."""
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from odradek.storage.files import Files
 from odradek.storage.log import PartitionLog
 from odradek.storage.retention import delete_old_segments
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put, values_from
+from tests.support.open_files import open_files
 
 SIZE = len(batch_of(b"v"))
 DAY_MS = 86_400_000
@@ -144,15 +144,6 @@ def test_the_thread_of_the_log_makes_no_path_of_each_removed_file(
     assert len(box.names(".deleted")) == 7
 
 
-def removed_but_open(directory: Path) -> list[str]:
-    """Files of a directory that this process has open, although they were removed."""
-    links = []
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the one by which they are listed
-            links.append(str(link.readlink()))
-    return [each for each in links if each.startswith(str(directory)) and "(deleted)" in each]
-
-
 def test_a_removed_file_gives_its_space_back(tmp_path: Path) -> None:
     """An open descriptor would keep it until the next removal."""
     box = LogBox(tmp_path, segment_bytes=2 * SIZE, file_delete_delay_ms=0)
@@ -162,4 +153,4 @@ def test_a_removed_file_gives_its_space_back(tmp_path: Path) -> None:
     removed = box.deletions.take_due()
     assert remove_paths(Files(), removed) == {}
     assert not any(path.exists() for path in removed)
-    assert removed_but_open(tmp_path) == []
+    assert [name for name in open_files(tmp_path) if "(deleted)" in name] == []

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
@@ -39,6 +39,7 @@ from tests.support.broker_in_loop import until
 from tests.support.contexts import request_context
 from tests.support.faulty_files import FaultyFiles, below
 from tests.support.log_box import batch_of, values_from
+from tests.support.open_files import open_links
 
 pytestmark = pytest.mark.usefixtures("both_produce_paths")
 
@@ -117,11 +118,7 @@ def has_ended(pid: int) -> bool:
 
 def open_sockets() -> set[str]:
     """The sockets of this process."""
-    found = set()
-    for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the descriptor of this listing
-            found.add(str(descriptor.readlink()))
-    return {link for link in found if link.startswith("socket:")}
+    return {link for link in open_links() if link.startswith("socket:")}
 
 
 async def test_a_partition_is_served_when_it_is_recovered(root: Path) -> None:
