@@ -14,7 +14,6 @@ from odradek.broker.broker import Broker
 from odradek.broker.fetching.preferred_replica import PreferredReplicaError
 from odradek.broker.producing.single_batch import SingleBatch
 from odradek.broker.requests.context import RequestContext
-from odradek.broker.requests.named_leaders import naming_leaders
 from odradek.broker.requests.route import Handler
 from odradek.broker.security.operations import ResourceType
 from odradek.broker.security.session import Session
@@ -135,7 +134,7 @@ class NodeHandlers:
         table |= LeaderAnswers(of_node, self._topics).around(table)
         table |= OwnViews(of_node).around(table)
         table |= Elections(self._cluster).handlers()
-        return naming_leaders(table)
+        return table
 
     def _producing(self, handle: Handler) -> Handler:
         @wraps(handle)

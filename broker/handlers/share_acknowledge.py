@@ -10,12 +10,14 @@ from contextlib import suppress
 
 from odradek.broker.fetching.fetch_sessions import FINAL_EPOCH
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import named, note_leader_error
 from odradek.broker.requests.share_requests import (
     Acknowledged,
     acknowledge_all,
     check_member,
     check_small,
 )
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_acknowledge import (
     ShareAcknowledgeLeaderIdAndEpoch,
@@ -39,10 +41,11 @@ def handle(context: RequestContext, request: ShareAcknowledgeRequest) -> ShareAc
         # Other requests run between two slices. One of them may have ended the session.
         with suppress(ApiError):
             shares.release_session(member)
-    return ShareAcknowledgeResponse(
+    response = ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=shares.lock_duration_ms(member.group_id),
         responses=by_topic(context, results),
     )
+    return named(context, response, ApiKey.SHARE_ACKNOWLEDGE)
 
 
 def by_topic(context: RequestContext, results: Acknowledged) -> list[ShareAcknowledgeTopicResponse]:
@@ -51,12 +54,14 @@ def by_topic(context: RequestContext, results: Acknowledged) -> list[ShareAcknow
         topic = topics.setdefault(
             topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[])
         )
+        code = ErrorCode.NONE if error is None else error.code
+        note_leader_error(context, code)
         topic.partitions.append(
             ShareAcknowledgePartitionData(
                 partition_index=partition,
-                error_code=ErrorCode.NONE if error is None else error.code,
+                error_code=code,
                 error_message=None if error is None else error.message,
-                # Kafka's defaults. A leader is named only with NOT_LEADER_OR_FOLLOWER.
+                # Kafka's defaults.
                 current_leader=ShareAcknowledgeLeaderIdAndEpoch(leader_id=0, leader_epoch=0),
             )
         )

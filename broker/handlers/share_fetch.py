@@ -18,6 +18,7 @@ from odradek.broker.fetching.fetch_sessions import (
     is_too_large,
 )
 from odradek.broker.requests.context import RequestContext
+from odradek.broker.requests.named_leaders import named, note_leader_error
 from odradek.broker.requests.share_requests import (
     FIRST_VERSION_WITH_RENEWAL,
     Acknowledged,
@@ -36,6 +37,7 @@ from odradek.broker.shares.share_read import (
 )
 from odradek.broker.shares.waiting import Delay, WaitingRead
 from odradek.coordinator.modern_groups.heartbeat_fields import invalid_request
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compiler import MAX_SMALL_ITEMS, NotSmallError
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.share_fetch import (
@@ -270,7 +272,7 @@ class Fetch:
         if self._request.share_session_epoch == FINAL_EPOCH:
             with suppress(ApiError):  # it has ended between two slices
                 shares.release_session(self._member)
-        return response
+        return named(context, response, ApiKey.SHARE_FETCH)
 
     def _changed(self, answers: Answers) -> Answers:
         """The answers that are sent in a session: those with records or errors, and new ones.
@@ -329,5 +331,6 @@ def by_topic(
         topic = topics.setdefault(
             topic_id, ShareFetchTopicResponse(topic_id=topic_id, partitions=[])
         )
+        note_leader_error(context, answer.error_code)
         topic.partitions.append(answer)
     return list(topics.values())

@@ -7,8 +7,7 @@ Kafka: KafkaApis.getCurrentLeader.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
+from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar, cast
 
 from odradek.coordinator.metadata.topics import Topic
@@ -23,6 +22,10 @@ from odradek.protocol.messages.produce import (
     ProduceLeaderIdAndEpoch,
     ProduceResponse,
 )
+from odradek.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeLeaderIdAndEpoch,
+    ShareAcknowledgeResponse,
+)
 from odradek.protocol.messages.share_fetch import (
     ShareFetchLeaderIdAndEpoch,
     ShareFetchResponse,
@@ -30,9 +33,8 @@ from odradek.protocol.messages.share_fetch import (
 from odradek.protocol.schema import replace
 
 from .context import RequestContext
-from .route import Handler
 
-R = TypeVar("R", FetchResponse, ProduceResponse)
+R = TypeVar("R", FetchResponse, ProduceResponse, ShareAcknowledgeResponse, ShareFetchResponse)
 OF_PRODUCE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER})
 OF_FETCH = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -61,37 +63,13 @@ FORMS = {
     ApiKey.SHARE_FETCH: _Form(
         1, OF_FETCH, "", "partitions", "partition_index", ShareFetchLeaderIdAndEpoch
     ),
+    ApiKey.SHARE_ACKNOWLEDGE: _Form(
+        1, OF_FETCH, "", "partitions", "partition_index", ShareAcknowledgeLeaderIdAndEpoch
+    ),
 }
 
 
-def naming_leaders(handlers: Mapping[ApiKey, Handler]) -> Mapping[ApiKey, Handler]:
-    """The handlers, with the leaders in the answers to Produce, Fetch and ShareFetch."""
-    named = {key: _with_leaders(handlers[key], form) for key, form in FORMS.items()}
-    return {**handlers, **named}
-
-
-def _with_leaders(handle: Handler, form: _Form) -> Handler:
-    @wraps(handle)
-    def serve(context: RequestContext, request: Any) -> Any:
-        response = handle(context, request)
-        if context.api_version < form.first_version or response.__class__ is bytearray:
-            return response
-        if isinstance(response, ProduceResponse | FetchResponse | ShareFetchResponse):
-            return _with_endpoints(context, response, _name_leaders(context, response, form))
-        if isinstance(response, Awaitable):
-            return name_later(context, response)
-        return response  # none
-
-    async def name_later(context: RequestContext, pending: Awaitable[Any]) -> Any:
-        response = await pending
-        if response is None:
-            return None
-        return _with_endpoints(context, response, _name_leaders(context, response, form))
-
-    return serve
-
-
-def note_leader_error(context: RequestContext, code: ErrorCode) -> None:
+def note_leader_error(context: RequestContext, code: int) -> None:
     """Note that a partition has an error which names the leader, for `named`."""
     if code in OF_FETCH:
         context.names_leaders = True

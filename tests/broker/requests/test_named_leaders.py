@@ -1,12 +1,14 @@
 """The leader in answers to clients that have an older epoch, or ask too early (KIP-951)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.shares.sessions import SessionKey
+from odradek.broker.shares.shares import Shares
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -14,6 +16,17 @@ from odradek.protocol.messages.fetch import (
     FetchReplicaState,
     FetchRequest,
     FetchTopic,
+)
+from odradek.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeAcknowledgementBatch,
+    ShareAcknowledgePartition,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeTopic,
+)
+from odradek.protocol.messages.share_fetch import (
+    ShareFetchPartition,
+    ShareFetchRequest,
+    ShareFetchTopic,
 )
 from odradek.protocol.schema import replace
 from odradek.storage.log_manager import LogManager
@@ -115,3 +128,56 @@ async def test_a_produce_names_the_leader(
     (partition,) = response.responses[0].partition_responses
     code, is_named = ErrorCode.NOT_LEADER_OR_FOLLOWER, version >= 10
     check(broker, response, partition, code, is_named=is_named, has_address=is_named)
+
+
+def not_led(*_arguments: object) -> Any:
+    raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the state has a newer leader epoch")
+
+
+async def test_a_share_fetch_names_the_leader(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shares, "open", not_led)
+    partition = ShareFetchPartition(partition_index=0, acknowledgement_batches=[])
+    topic_id = broker.metadata.topics["t"].id
+    request = ShareFetchRequest(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=0,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_records=1,
+        batch_size=1,
+        topics=[ShareFetchTopic(topic_id=topic_id, partitions=[partition])],
+        forgotten_topics_data=[],
+    )
+    context = request_context(broker, 1, NOW_MS, ApiKey.SHARE_FETCH)
+    response = handled(context, request)
+    if isinstance(response, Awaitable):
+        response = await response
+    (answered,) = response.responses[0].partitions
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    check(broker, response, answered, code, is_named=True, has_address=True)
+
+
+async def test_a_share_acknowledgement_names_the_leader(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shares, "acknowledge", not_led)
+    context = request_context(broker, 1, NOW_MS, ApiKey.SHARE_ACKNOWLEDGE)
+    broker.coordinators.shares.sessions.open(SessionKey("g", "m"), [], context.session)
+    batch = ShareAcknowledgeAcknowledgementBatch(
+        first_offset=0, last_offset=0, acknowledge_types=[1]
+    )
+    partition = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])
+    topic_id = broker.metadata.topics["t"].id
+    request = ShareAcknowledgeRequest(
+        group_id="g",
+        member_id="m",
+        share_session_epoch=1,
+        topics=[ShareAcknowledgeTopic(topic_id=topic_id, partitions=[partition])],
+    )
+    response = handled(context, request)
+    (answered,) = response.responses[0].partitions
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    check(broker, response, answered, code, is_named=True, has_address=True)
