@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import Transaction
+from odradek.coordinator.transactions.transaction import Transaction, record_of
 from odradek.protocol.batch_header import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -223,6 +225,22 @@ def test_a_tombstone_ends_the_history_of_a_transactional_id(tmp_path: Path) -> N
     states = [transaction(COMPLETE_ABORT), "pay", transaction(PREPARE_COMMIT)]
     found = found_in(stopped_directory(tmp_path, lambda log: put(log, b"v"), states))
     assert found.problems == []
+
+
+def test_transactional_ids_may_hash_to_another_partition_after_some_were_added(
+    tmp_path: Path,
+) -> None:
+    """`ab` hashes to partition 1 of 2, and to partition 0 of 3."""
+    before = replace(transaction(COMPLETE_ABORT), transactional_id="ab", producer_id=7)
+    now = replace(transaction(), transactional_id="ab")
+    data = stopped_directory(tmp_path, open_one, [now], state_partitions=3)
+    record = Record(*TransactionCodec().encode(record_of(before, 2)), NOW_MS)
+    (data / f"{STATE_TOPIC}-1" / f"{0:020}.log").write_bytes(build_batch([record]))
+    found = found_in(data)
+    assert found.problems == []
+    assert found.notes_that(f"{STATE_TOPIC}-1", "id ab hashes to partition 0", "odradek ends")
+    assert found.notes_that("orders-0", "transactional id ab has it, Ongoing")
+    assert len(found.notes) == 2
 
 
 # --- transaction indexes
