@@ -341,6 +341,13 @@ def marker_with(
     )
 
 
+def test_a_log_may_begin_with_a_marker_that_the_cleaner_has_emptied(tmp_path: Path) -> None:
+    data = stopped_directory(tmp_path, lambda log: end(log, 9, 0, commit=True), policy="compact")
+    path = data / "orders-0" / f"{0:020}.log"
+    path.write_bytes(emptied(path.read_bytes()))
+    assert found_in(data).problems == []
+
+
 def emptied(batch: bytes) -> bytes:
     """The header alone, as the cleaner leaves it."""
     length = HEADER_BYTES - LOG_OVERHEAD
@@ -357,7 +364,6 @@ def after_it(value: bytes, *, epoch: int = 1, transactional: bool = True) -> byt
 
 MALFORMED: dict[str, tuple[bytes, str]] = {
     "two records": (marker_with(count=2), "a marker with more than one record"),
-    "no records": (emptied(marker_with()), "a control batch without a record"),
     "no flag": (marker_with(transactional=False), "a marker with no transactional bit"),
     "no producer": (marker_with(producer_id=-1, epoch=-1), "a marker with no producer"),
     "a sequence": (marker_with(sequence=4), "a marker with sequence 4"),
