@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from odradek.coordinator.metadata.metadata_reading import newest_sound_snapshot
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
+from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
 from odradek.storage.filenames import (
@@ -14,6 +16,7 @@ from odradek.storage.filenames import (
     parse_segment_file,
 )
 from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
 from odradek.storage.metadata_snapshots import snapshots_in
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
@@ -86,6 +89,7 @@ class PartitionCheck:
             if log[0] == CLUSTER_METADATA_TOPIC:
                 self._check_quorum(directory)
                 self._check_log(directory, facts, self.metadata.add)
+                self._check_snapshots(directory)
             elif log[0] == TRANSACTION_STATE_TOPIC:
                 self._check_decisions(directory, facts, log[1])
             else:
@@ -168,6 +172,19 @@ class PartitionCheck:
                 self._findings.note(path, "left by a write that was not finished", "it is ignored")
             else:
                 self._findings.note(path, "an unknown file", "it is left as it is")
+
+    def _check_snapshots(self, directory: Path) -> None:
+        """Check that snapshots and log together have all metadata."""
+        segments = LogReader(directory, self._files).segments()
+        try:
+            newest_sound_snapshot(
+                self._files, directory, segments[0].base_offset if segments else 0
+            )
+        except CorruptJournalError as error:
+            self._findings.problem(
+                directory, str(error), "the broker refuses to start", Kind.SNAPSHOT
+            )
+            self.metadata.is_known = False
 
     def _check_quorum(self, directory: Path) -> None:
         try:
