@@ -58,13 +58,14 @@ class DirectoriesCheck:
         return log_dirs
 
     def _open(self, path: Path) -> LogDirectory:
+        # Tested first: a broker that has just started changes what was written at its last stop.
+        is_in_use = self._files.is_locked(path / LOCK)
         names = self._files.list_directory(path)
         logs, arriving = self._check_names(path, names)
-        is_in_use = self._files.is_locked(path / LOCK)
         if is_in_use:
             what = "a broker is running on it: files may change while they are checked"
             self._findings.note(path, what)
-        stopped_cleanly = CLEAN_SHUTDOWN in names
+        stopped_cleanly = CLEAN_SHUTDOWN in names and not is_in_use
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")

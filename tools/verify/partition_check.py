@@ -1,6 +1,6 @@
 """Checks the directory of one log: its owner, its other files, and the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from odradek.coordinator.metadata.metadata_reading import newest_sound_snapshot
@@ -9,7 +9,9 @@ from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
 from odradek.storage.filenames import (
+    CLEAN_SHUTDOWN,
     LEADER_EPOCH_CHECKPOINT,
+    LOCK,
     PARTITION_METADATA,
     QUORUM_STATE,
     parse_metadata_snapshot_file,
@@ -37,7 +39,8 @@ class LogDirectory:
     """One log directory, and the content of its own files.
 
     `topic_ids` are those in the logs' `partition.metadata`, and are older than all else that is
-    read: where one has changed since, the topic was deleted and created again.
+    read: where one has changed since, the topic was deleted and created again. If a broker uses the
+    directory, it counts as not stopped cleanly.
     """
 
     path: Path
@@ -50,6 +53,14 @@ class LogDirectory:
     arriving: set[TopicPartition]  # logs that are being moved here from another directory
     topic_ids: dict[TopicPartition, bytes]
     is_in_use: bool
+
+    def now(self, files: Files) -> "LogDirectory":
+        """The same, in use if a broker has started on it since."""
+        is_clean = files.exists(self.path / CLEAN_SHUTDOWN)
+        has_started = files.is_locked(self.path / LOCK) or is_clean != self.stopped_cleanly
+        if self.is_in_use or not has_started:
+            return self
+        return replace(self, stopped_cleanly=False, is_in_use=True)
 
 
 class PartitionCheck:
