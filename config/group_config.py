@@ -15,6 +15,7 @@ from .errors import ConfigError, invalid_value
 from .iso_duration import duration_ms
 from .key import Value, parse_all
 from .key_table import read_table
+from .keys_consumer_group import assignor_name
 from .keys_streams_group import check_distinct
 
 GROUP_KEYS = read_table("""\
@@ -135,7 +136,7 @@ def _inherited(broker: BrokerConfig, settings: Mapping[str, str], name: str) -> 
     if synonym is None:
         return GROUP_KEYS[name].default
     if name == _STREAMS_ASSIGNOR:
-        return broker.group_streams_assignors[0]
+        return assignor_name(broker.group_streams_assignors[0])
     if synonym in settings:
         return GROUP_KEYS[name].parse(settings[synonym])
     return broker_value(broker, synonym)
@@ -162,7 +163,7 @@ def check_group(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
 
 
 def _check_streams_assignor(broker: BrokerConfig, name: str) -> None:
-    known = broker.group_streams_assignors
+    known = tuple(map(assignor_name, broker.group_streams_assignors))
     if name not in known:
         raise ConfigError(
             f"{_STREAMS_ASSIGNOR} '{name}' is not a registered task assignor."

@@ -18,6 +18,8 @@ ASSIGNORS = ("uniform", "range")
 _ASSIGNOR_CLASSES = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+    "org.apache.kafka.coordinator.group.assignor.SimpleAssignor": "simple",
+    "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky",
 }
 _BOUNDED = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
 
@@ -70,7 +72,10 @@ class ConsumerGroupKeys(KeyModel):
 
 
 def assignor_name(text: str) -> str:
-    """The name of an assignor that is given by name or by class; other texts are unchanged."""
+    """The name of an assignor that is given by name or by class; other texts are unchanged.
+
+    It may be an assignor of any kind of group.
+    """
     return _ASSIGNOR_CLASSES.get(text, text)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from .errors import invalid_value
 from .key import Bool, Csv, Int, KeyModel, Text, key
-from .keys_consumer_group import check_intervals
+from .keys_consumer_group import assignor_name, check_intervals
 
 _QUEUE_WRITERS = "org.apache.kafka.server.share.dlq"
 QUEUE_WRITER = f"{_QUEUE_WRITERS}.DefaultShareGroupDLQManager"
@@ -99,8 +99,8 @@ class ShareGroupKeys(KeyModel):
 
 
 def check_share_assignors(names: tuple[str, ...]) -> None:
-    """Raise ConfigError unless odradek has the assignor."""
-    if names != ("simple",):
+    """Raise ConfigError unless it is the one assignor of share groups."""
+    if tuple(map(assignor_name, names)) != ("simple",):
         allowed = "must be simple: other Java classes cannot be loaded"
         raise invalid_value("group.share.assignors", ",".join(names), allowed)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from .errors import ConfigError, invalid_value
 from .key import INT_MAX, Csv, Int, KeyModel, Long, key
-from .keys_consumer_group import check_intervals
+from .keys_consumer_group import assignor_name, check_intervals
 
 _RACK_TAGS = "group.streams.rack.aware.assignment.tags"
 
@@ -106,7 +106,7 @@ def check_distinct(name: str, text: str) -> None:
 
 
 def check_streams_assignors(names: tuple[str, ...]) -> None:
-    """Raise ConfigError unless odradek has the assignors."""
-    if set(names) - {"sticky"}:
+    """Raise ConfigError unless it is the one assignor of streams groups, listed once."""
+    if tuple(map(assignor_name, names)) != ("sticky",):
         allowed = "must be sticky: other Java classes cannot be loaded"
         raise invalid_value("group.streams.assignors", ",".join(names), allowed)

@@ -26,6 +26,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+from odradek.protocol.primitives import INT32_MAX
+
 from .topic_partition import TopicPartition
 
 META_PROPERTIES = "meta.properties"
@@ -63,10 +65,10 @@ OFFSET_DIGITS = 20
 EPOCH_DIGITS = 10
 MAX_NAME_LENGTH = 255  # of a file system's directory entry
 
-# Kafka's cache of tiered segments' indexes, and the directory that mkfs creates in the root of a
-# volume. (Apache Kafka refuses to start if the latter exists, so a log directory cannot be the root
-# of a volume.)
-_FOREIGN_DIRECTORIES = frozenset({"remote-log-index-cache", "lost+found"})
+REMOTE_INDEX_CACHE = "remote-log-index-cache"  # Kafka's, of the indexes of tiered segments
+# The latter is what mkfs creates in the root of a volume. (Apache Kafka refuses to start if it
+# exists, so a log directory cannot be the root of a volume.)
+_FOREIGN_DIRECTORIES = frozenset({REMOTE_INDEX_CACHE, "lost+found"})
 
 
 class FileKind(StrEnum):
@@ -200,7 +202,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName:
             break
     else:
         state, match = DirectoryState.LIVE, _LIVE_DIRECTORY.fullmatch(name)
-    if match is None:
+    if match is None or int(match[2]) > INT32_MAX:
         raise ValueError(
             f"{name!r} is neither topic-partition nor topic-partition.uniqueid-delete "
             "(-future, -stray); a log directory must not contain other directories"

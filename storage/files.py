@@ -531,9 +531,12 @@ class Files:
 
         Returns False on systems other than Linux, which can test a lock only by taking it.
         """
-        if sys.platform != "linux" or not self.exists(path):
+        if sys.platform != "linux":
             return False
-        file = self.open(path, read_only=True)
+        try:
+            file = self.open(path, read_only=True)
+        except FileNotFoundError:
+            return False
         answer = fcntl.fcntl(file.fd, fcntl.F_OFD_GETLK, _whole_file())
         return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 

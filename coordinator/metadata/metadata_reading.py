@@ -84,7 +84,7 @@ def read_metadata(
     reader = LogReader(directory, files)
     segments = reader.segments()
     start_offset = segments[0].base_offset if segments else 0
-    name, damaged, snapshot = _newest_sound_snapshot(files, directory, start_offset)
+    name, damaged, snapshot = newest_sound_snapshot(files, directory, start_offset)
     metadata = ClusterMetadata(cluster_id)
     if name is not None and name.end_offset > 0:
         _replay_snapshot(metadata, snapshot, name, directory)
@@ -124,6 +124,39 @@ def check_reading(reading: MetadataReading, me: QuorumMember) -> None:
     check_servable(metadata, me.node_id)
 
 
+def newest_sound_snapshot(
+    files: Files, directory: Path, start_offset: int
+) -> tuple[MetadataSnapshotName | None, tuple[MetadataSnapshotName, ...], list[memoryview]]:
+    """Return the newest sound snapshot, the damaged newer ones, and its batches.
+
+    `start_offset`: that of the log. Raises CorruptJournalError if records before it are lost, and
+    OSError.
+    """
+    names = snapshots_in(files, directory)
+    damaged: list[MetadataSnapshotName] = []
+    first_error: CorruptJournalError | None = None
+    for name in reversed(names):
+        if name.end_offset < start_offset:
+            break
+        try:
+            batches = read_snapshot(files, directory / metadata_snapshot_file(*name))
+        except CorruptJournalError as error:
+            first_error = first_error or error
+            damaged.append(name)
+        else:
+            return name, tuple(damaged), batches
+    # Without a snapshot the log must begin at 0. The voters in the snapshot of offset 0 are not in
+    # the log: if that one is damaged, they are lost.
+    if start_offset == 0 and not any(name.end_offset == 0 for name in damaged):
+        return None, tuple(damaged), []
+    if first_error is not None:
+        raise first_error
+    raise CorruptJournalError(
+        f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
+        f"before it (the newest: {names[-1] if names else 'none'})"
+    )
+
+
 class _LogWalk:
     """Reads the batches of a log from an offset on, and collects control batches and the end."""
 
@@ -159,35 +192,6 @@ class _LogWalk:
             if not self._allow_torn_end:
                 raise
             _logger.warning("the metadata log ends early: %s", error)
-
-
-def _newest_sound_snapshot(
-    files: Files, directory: Path, start_offset: int
-) -> tuple[MetadataSnapshotName | None, tuple[MetadataSnapshotName, ...], list[memoryview]]:
-    """Return the newest sound snapshot, the damaged newer ones, and its batches."""
-    names = snapshots_in(files, directory)
-    damaged: list[MetadataSnapshotName] = []
-    first_error: CorruptJournalError | None = None
-    for name in reversed(names):
-        if name.end_offset < start_offset:
-            break
-        try:
-            batches = read_snapshot(files, directory / metadata_snapshot_file(*name))
-        except CorruptJournalError as error:
-            first_error = first_error or error
-            damaged.append(name)
-        else:
-            return name, tuple(damaged), batches
-    # Without a snapshot the log must begin at 0. The voters in the snapshot of offset 0 are not in
-    # the log: if that one is damaged, they are lost.
-    if start_offset == 0 and not any(name.end_offset == 0 for name in damaged):
-        return None, tuple(damaged), []
-    if first_error is not None:
-        raise first_error
-    raise CorruptJournalError(
-        f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
-        f"before it (the newest: {names[-1] if names else 'none'})"
-    )
 
 
 def _first_records(

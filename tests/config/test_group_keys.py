@@ -5,8 +5,10 @@ import pytest
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.dynamic_settings import check_change, clamped_settings, effective_config
 from odradek.config.errors import ConfigError
+from odradek.config.group_config import check_group, group_values
 from odradek.config.loading import load_config
 
+STICKY = "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"
 KIND_OF_GROUP = pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
 
 
@@ -67,6 +69,7 @@ def test_bounds_that_contradict_each_other_are_refused(
         ),
         ("rack.aware.assignment.tags=a,b,a", "must not contain duplicate tag keys"),
         ("assignors=org.example.Mine", "must be sticky"),
+        (f"assignors=sticky,{STICKY}", "must be sticky"),
     ],
 )
 def test_keys_of_streams_groups_that_contradict_each_other_are_refused(
@@ -124,6 +127,14 @@ def test_what_kafka_would_not_start_with_is_refused(
     with pytest.raises(ConfigError) as caught:
         load(**settings)
     assert complaint in str(caught.value)
+
+
+def test_assignors_may_be_given_by_class() -> None:
+    simple = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
+    config = load(share_assignors=simple, streams_assignors=STICKY)
+    assert config.group_share_assignors == (simple,)
+    check_group(config, {"streams.assignor.name": "sticky"})
+    assert group_values(config, {})["streams.assignor.name"] == "sticky"
 
 
 @pytest.mark.parametrize("text", ["UPGRADE", "upgrade", "Upgrade"])

@@ -105,7 +105,8 @@ def test_a_renamed_directory_of_a_long_topic_fits_the_file_system(
 @pytest.mark.parametrize(
     "name",
     ["", "topic", "-0", "topic-", "topic-x", "topic-1x", "topic-0-delete", "topic-0-future",
-     "topic-0.id-deleted", "topic-x.id-delete", "topic-\N{ARABIC-INDIC DIGIT THREE}"],
+     "topic-0.id-deleted", "topic-x.id-delete", "topic-2147483648", "topic-2147483648.id-delete",
+     "topic-\N{ARABIC-INDIC DIGIT THREE}"],
 )  # fmt: skip
 def test_other_directories_are_refused_by_name(name: str) -> None:
     with pytest.raises(ValueError, match="neither topic-partition nor"):

@@ -264,6 +264,19 @@ def test_a_refused_lock_leaves_the_holders_lock_intact(files: Files, tmp_path: P
     held.release()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can test a lock")
+def test_a_lock_whose_file_is_deleted_while_it_is_tested_is_not_held(tmp_path: Path) -> None:
+    class Stopping(Files):
+        def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
+            if read_only:
+                held.release()
+            return super().open(path, create=create, read_only=read_only)
+
+    files = Stopping()
+    held = files.lock(tmp_path / ".lock")
+    assert not files.is_locked(tmp_path / ".lock")
+
+
 LOCK_SCRIPT = """
 import sys
 from pathlib import Path

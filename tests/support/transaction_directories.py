@@ -37,11 +37,13 @@ def stopped_directory(
     *,
     topics: Iterable[str] = ("orders", STATE_TOPIC),
     policy: str = "delete",
+    state_partitions: int = 1,
     **settings: object,
 ) -> Path:
     """`orders-0`, filled by `write`, and `__transaction_state-0` with these records in this order.
 
-    A text is the tombstone of that transactional id. `policy`: that of `orders`.
+    A text is the tombstone of that transactional id. `policy`: that of `orders`. The other
+    partitions of `__transaction_state` are empty.
     """
     ends: dict[TopicPartition, int] = {}
     codec = TransactionCodec()
@@ -59,6 +61,10 @@ def stopped_directory(
         (STATE_TOPIC, write_states, {}),
         ("orders", write, settings),
     )
+    for partition in range(1, state_partitions):
+        box = LogBox(root)
+        box.open().close(NOW_MS)
+        box.directory.rename(root / f"{STATE_TOPIC}-{partition}")
     for topic, fill, config in contents:
         box = LogBox(root, **config)
         log = box.open()
@@ -68,31 +74,34 @@ def stopped_directory(
         log.close(NOW_MS)
         if topic != "orders":
             box.directory.rename(root / f"{topic}-0")
-    write_metadata(root, topics, policy)
+    write_metadata(root, topics, policy, state_partitions)
     write_meta_properties(Files(), root, MetaProperties(CLUSTER, 1, DIRECTORY_ID))
     write_offsets(Files(), root / RECOVERY_POINT_CHECKPOINT, ends)
     write_clean_shutdown(Files(), root, 7)
     return root
 
 
-def write_metadata(root: Path, topics: Iterable[str], policy: str) -> None:
-    """A metadata log with topics of one partition; the files beside it are missing."""
+def write_metadata(root: Path, topics: Iterable[str], policy: str, state_partitions: int) -> None:
+    """A metadata log, without the files beside it; all other topics have one partition."""
     codec = MetadataRecordCodec.of_cluster()
     stored = []
     for number, topic in enumerate(topics):
         topic_id = bytes([number + 1]) * 16
-        place = PartitionRecord(
-            partition_id=0,
-            topic_id=topic_id,
-            replicas=[1],
-            isr=[1],
-            removing_replicas=[],
-            adding_replicas=[],
-            directories=[DIRECTORY_ID],
-        )
+        places = [
+            PartitionRecord(
+                partition_id=partition,
+                topic_id=topic_id,
+                replicas=[1],
+                isr=[1],
+                removing_replicas=[],
+                adding_replicas=[],
+                directories=[DIRECTORY_ID],
+            )
+            for partition in range(state_partitions if topic == STATE_TOPIC else 1)
+        ]
         stored += [
             JournalRecord(TopicRecord(name=topic, topic_id=topic_id), 0),
-            JournalRecord(place, 1),
+            *(JournalRecord(place, 1) for place in places),
             JournalRecord(
                 ConfigRecord(
                     resource_type=2,

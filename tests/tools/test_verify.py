@@ -373,13 +373,31 @@ def test_a_log_start_offset_behind_the_end_is_told(data: Path) -> None:
 
 def test_directories_of_every_kind_are_named(data: Path) -> None:
     unique = "0" * 32
-    for name in (f"a-0.{unique}-delete", f"b-0.{unique}-future", f"c-0.{unique}-stray", "what"):
+    for name in (
+        f"a-0.{unique}-delete",
+        f"b-0.{unique}-future",
+        f"c-0.{unique}-stray",
+        "what",
+        "d-2147483648",
+    ):
         (data / name).mkdir()
     found = verdict(data)
     assert found.says("what", "odradek ignores it. Apache Kafka refuses to start")
+    assert found.says("d-2147483648", "odradek ignores it. Apache Kafka refuses to start")
     assert found.notes_that(f"a-0.{unique}-delete", "being deleted")
     assert found.notes_that(f"b-0.{unique}-future", "being moved")
     assert found.notes_that(f"c-0.{unique}-stray", "no topic")
+
+
+def test_directories_that_odradek_expects_are_noted_if_apache_kafka_does_not(data: Path) -> None:
+    for name in ("lost+found", ".snapshots", ".Trash-1000", "remote-log-index-cache"):
+        (data / name).mkdir()
+    found = verdict(data)
+    assert found.problems == []
+    assert found.notes_that("lost+found", "odradek ignores it. Apache Kafka refuses to start")
+    assert found.notes_that(".snapshots", "odradek ignores it. Apache Kafka refuses to start")
+    assert found.notes_that(".Trash-1000", "odradek ignores it. Apache Kafka takes it for a log")
+    assert len(found.notes) == 3
 
 
 def test_files_of_the_directory_that_make_no_sense_are_told(data: Path) -> None:

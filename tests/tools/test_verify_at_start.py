@@ -1,5 +1,6 @@
 """`odradek verify` predicts what a start does about damage: compared with a start."""
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -25,13 +26,18 @@ SIZE_AT = 8  # in a batch
 HUGE = struct.pack(">i", 1 << 30)
 TINY = struct.pack(">i", 5)
 UNCHECKED = "after a clean stop it is not checked"
+METADATA = Path(__file__).resolve().parents[1] / "golden" / "metadata"
+
+
+def all_findings(data: Path) -> list[Finding]:
+    settings = VerifySettings(log_directories=[data], now_ms=NOW_MS)
+    return run_verify(InThisProcess(), settings).findings
 
 
 def structure(data: Path) -> list[Finding]:
     """The findings about batches."""
-    settings = VerifySettings(log_directories=[data], now_ms=NOW_MS)
-    found = run_verify(InThisProcess(), settings).findings
-    return [each for each in found if each.kind in (Kind.STRUCTURE, Kind.CHECKSUM, Kind.GAP)]
+    kinds = (Kind.STRUCTURE, Kind.CHECKSUM, Kind.GAP)
+    return [each for each in all_findings(data) if each.kind in kinds]
 
 
 @pytest.fixture
@@ -209,3 +215,30 @@ def test_what_is_after_a_gap_of_the_metadata_log_is_dropped_unless_it_was_stoppe
         "odradek drops what is after the gap. Apache Kafka: reads continue after the gap"
     )
     assert topics_at_start(metadata) == 2
+
+
+def refusals(data: Path) -> list[str]:
+    found = all_findings(data)
+    return [each.what for each in found if each.at_start == "the broker refuses to start"]
+
+
+def test_a_metadata_log_that_has_lost_its_beginning_is_refused(metadata: Path) -> None:
+    directory = metadata / "__cluster_metadata-0"
+    (directory / f"{0:020}.log").unlink()
+    (metadata / "topic0-0").mkdir()
+    [found] = refusals(metadata)
+    assert "begins at offset 3, and no snapshot has the records before it" in found
+    assert not any("no topic" in each.what for each in all_findings(metadata))
+    with pytest.raises(CorruptJournalError):
+        topics_at_start(metadata)
+    sound = METADATA / "formatted" / directory.name / f"{0:020}-{0:010}.checkpoint"
+    shutil.copy(sound, directory / f"{3:020}-{1:010}.checkpoint")
+    assert refusals(metadata) == []
+    assert topics_at_start(metadata) == 3
+
+
+def test_a_metadata_log_with_a_damaged_first_snapshot_is_refused(metadata: Path) -> None:
+    (metadata / "__cluster_metadata-0" / f"{0:020}-{0:010}.checkpoint").write_bytes(b"damaged")
+    assert len(refusals(metadata)) == 1
+    with pytest.raises(CorruptJournalError):
+        topics_at_start(metadata)

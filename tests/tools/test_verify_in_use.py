@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -31,17 +32,17 @@ def in_use(tmp_path: Path) -> Iterator[Path]:
 
 
 def when_listed(
-    monkeypatch: pytest.MonkeyPatch, directory: Path, change: Callable[[], object]
+    monkeypatch: pytest.MonkeyPatch, directory: Path, change: Callable[[], object], time: int = 1
 ) -> None:
-    """Call `change` when the directory is listed for the first time."""
-    changes = iter([change])
+    """Call `change` when the directory has been listed so many times."""
+    times = count(1)
 
     class BusyFiles(Files):
         def list_directory(self, path: Path) -> list[str]:
-            if path == directory:
-                for each in changes:
-                    each()
-            return super().list_directory(path)
+            names = super().list_directory(path)
+            if path == directory and next(times) == time:
+                change()
+            return names
 
     monkeypatch.setattr(command, "Files", BusyFiles)
 
@@ -105,6 +106,28 @@ def test_a_topic_that_is_created_again_meanwhile_is_left_out(
     found = found_in(in_use)
     assert not [each for each in found.problems if "orders-0" in str(each["path"])]
     assert found.summary["partitions"] == 2
+
+
+@pytest.mark.parametrize(
+    ("directory", "time"), [("", 1), ("orders-0", 1), ("orders-0", 2), ("orders-0", 3)]
+)
+def test_a_broker_that_starts_meanwhile_raises_no_alarm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str, time: int
+) -> None:
+    data = stopped_directory(tmp_path, lambda log: put(log, b"v"))
+    started = []
+
+    def start() -> None:
+        (data / ".kafka_cleanshutdown").unlink()
+        log = LogBox(data).open()
+        put(log, b"w")  # makes the indexes larger
+        started.append((Files().lock(data / LOCK), log))
+
+    when_listed(monkeypatch, data / directory, start, time)
+    found = found_in(data)
+    assert found.problems == []
+    assert started
+    assert found.summary["brokerIsRunning"]
 
 
 def test_transactions_are_not_called_hanging_if_the_coordinators_log_vanishes(
@@ -173,7 +196,7 @@ def test_only_what_every_look_finds_is_a_problem() -> None:
             trial.problem(PATH, what)
         return NOW_MS
 
-    assert checked_again(look, findings, PATH, 4) == NOW_MS
+    assert checked_again(look, findings, PATH, lambda: 4) == NOW_MS
     seen = [f"{found.severity} {found.what}" for found in findings.listed]
     assert sorted(seen) == ["note noted", "problem a 4"]
     assert (findings.totals.batches, findings.totals.problems, findings.totals.notes) == (5, 1, 1)
@@ -187,14 +210,14 @@ def test_a_look_that_finds_no_problem_is_the_last() -> None:
         if next(looks):
             trial.problem(PATH, "broken")
 
-    checked_again(look, findings, PATH, 9)
+    checked_again(look, findings, PATH, lambda: 9)
     assert findings.listed == []
 
 
 def test_where_each_look_finds_something_else_nothing_is_certain() -> None:
     looks = iter("abcd")
     findings = Findings()
-    checked_again(lambda trial: trial.problem(PATH, next(looks)), findings, PATH, 4)
+    checked_again(lambda trial: trial.problem(PATH, next(looks)), findings, PATH, lambda: 4)
     [note] = findings.listed
     assert note.severity is Severity.NOTE
     assert "kept changing" in note.what

@@ -363,23 +363,44 @@ def test_damage_is_found(data: Path, name: str) -> None:
 def test_an_index_may_have_one_entry_for_all_batches_of_an_append(tmp_path: Path) -> None:
     """Apache Kafka up to 4.0.0 writes it so: the last offset, and where the first batch begins."""
     box = LogBox(tmp_path)
+    _fill(box, 9)
+    size = len(batches(box.path(0, ".log"))[0])
+    assert _wrong_entries(box, (3, 2 * size), (8, 5 * size)) == []
+    [too_early] = _wrong_entries(box, (3, 4 * size))
+    assert "that batch ends at 4" in too_early
+    [after_the_end] = _wrong_entries(box, (9, 5 * size))
+    assert "that batch ends at 5" in after_the_end
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_index_entry_of_cleaned_batches_may_be_inside_the_last(
+    tmp_path: Path, first: int
+) -> None:
+    """The cleaner of Apache Kafka up to 4.0.0 writes it so, of the records that are left."""
+    box = LogBox(tmp_path)
+    _fill(box, 5)
+    before, *_, after = batches(box.path(0, ".log"))
+    cleaned = patch(batch_of(b"v", base_offset=1), 23, struct.pack(">i", 2))
+    rewrite(box.path(0, ".log"), [before, cleaned, after])
+    position = first * len(before)
+    assert _wrong_entries(box, (1, position)) == []
+    [before_the_batch] = _wrong_entries(box, (0, len(before)))
+    assert "that batch ends at 3" in before_the_batch
+
+
+def _fill(box: LogBox, count: int) -> None:
     log = box.open()
-    for _ in range(9):
+    for _ in range(count):
         put(log, b"v")
     log.close(NOW_MS)
-    write_clean_shutdown(Files(), tmp_path, 7)
-    size = len(batches(box.path(0, ".log"))[0])
+    write_clean_shutdown(Files(), box.directory.parent, 7)
 
-    def found(*entries: tuple[int, int]) -> list[str]:
-        packed = b"".join(struct.pack(">ii", *entry) for entry in entries)
-        box.path(0, ".index").write_bytes(packed)
-        return [each.what for each in problems(verified(tmp_path))]
 
-    assert found((3, 2 * size), (8, 5 * size)) == []
-    [too_early] = found((3, 4 * size))
-    assert "that batch ends at 4" in too_early
-    [after_the_end] = found((9, 5 * size))
-    assert "that batch ends at 5" in after_the_end
+def _wrong_entries(box: LogBox, *entries: tuple[int, int]) -> list[str]:
+    """The problems if the offset index has these entries: offset and position."""
+    packed = b"".join(struct.pack(">ii", *entry) for entry in entries)
+    box.path(0, ".index").write_bytes(packed)
+    return [each.what for each in problems(verified(box.directory.parent))]
 
 
 def test_what_recovery_does_not_check_is_not_cut(data: Path) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from odradek.coordinator.transactions.codec import TransactionCodec
 from odradek.coordinator.transactions.states import TransactionState
-from odradek.coordinator.transactions.transaction import Transaction
+from odradek.coordinator.transactions.transaction import Transaction, record_of
 from odradek.protocol.batch_header import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -225,6 +227,22 @@ def test_a_tombstone_ends_the_history_of_a_transactional_id(tmp_path: Path) -> N
     assert found.problems == []
 
 
+def test_transactional_ids_may_hash_to_another_partition_after_some_were_added(
+    tmp_path: Path,
+) -> None:
+    """`ab` hashes to partition 1 of 2, and to partition 0 of 3."""
+    before = replace(transaction(COMPLETE_ABORT), transactional_id="ab", producer_id=7)
+    now = replace(transaction(), transactional_id="ab")
+    data = stopped_directory(tmp_path, open_one, [now], state_partitions=3)
+    record = Record(*TransactionCodec().encode(record_of(before, 2)), NOW_MS)
+    (data / f"{STATE_TOPIC}-1" / f"{0:020}.log").write_bytes(build_batch([record]))
+    found = found_in(data)
+    assert found.problems == []
+    assert found.notes_that(f"{STATE_TOPIC}-1", "id ab hashes to partition 0", "odradek ends")
+    assert found.notes_that("orders-0", "transactional id ab has it, Ongoing")
+    assert len(found.notes) == 2
+
+
 # --- transaction indexes
 
 
@@ -323,6 +341,13 @@ def marker_with(
     )
 
 
+def test_a_log_may_begin_with_a_marker_that_the_cleaner_has_emptied(tmp_path: Path) -> None:
+    data = stopped_directory(tmp_path, lambda log: end(log, 9, 0, commit=True), policy="compact")
+    path = data / "orders-0" / f"{0:020}.log"
+    path.write_bytes(emptied(path.read_bytes()))
+    assert found_in(data).problems == []
+
+
 def emptied(batch: bytes) -> bytes:
     """The header alone, as the cleaner leaves it."""
     length = HEADER_BYTES - LOG_OVERHEAD
@@ -339,7 +364,6 @@ def after_it(value: bytes, *, epoch: int = 1, transactional: bool = True) -> byt
 
 MALFORMED: dict[str, tuple[bytes, str]] = {
     "two records": (marker_with(count=2), "a marker with more than one record"),
-    "no records": (emptied(marker_with()), "a control batch without a record"),
     "no flag": (marker_with(transactional=False), "a marker with no transactional bit"),
     "no producer": (marker_with(producer_id=-1, epoch=-1), "a marker with no producer"),
     "a sequence": (marker_with(sequence=4), "a marker with sequence 4"),

@@ -23,29 +23,27 @@ _CODEC = CoordinatorRecordCodec(RECORD_TYPES)
 
 
 class Step(NamedTuple):
-    """A record, and what the same transactional id had before: nothing, if it is the first."""
+    """A record, and the one before it of the same transactional id; None if it is the first."""
 
     previous: Transaction | None
-    previous_partition: int | None
     transaction: Transaction
 
 
 class StoredTransactions:
-    """Transactions by transactional id; `partitions`: that of `__transaction_state` of each.
+    """Transactions by partition of `__transaction_state` and transactional id.
 
+    After partitions were added to that topic, a transactional id may be in two of them.
     `is_complete` is False if a transactional id may be missing.
     """
 
     def __init__(self) -> None:
-        self.by_id: dict[str, Transaction] = {}
-        self.partitions: dict[str, int] = {}
+        self.by_key: dict[tuple[int, str], Transaction] = {}
         self.is_complete = True
 
     def copy(self) -> "StoredTransactions":
         """Return a copy, to which records can be added."""
         other = StoredTransactions()
-        other.by_id, other.partitions = dict(self.by_id), dict(self.partitions)
-        other.is_complete = self.is_complete
+        other.by_key, other.is_complete = dict(self.by_key), self.is_complete
         return other
 
     def add(self, partition: int, key: bytes | None, value: bytes | None) -> Step | None:
@@ -59,23 +57,19 @@ class StoredTransactions:
             if record is None:
                 return None
             assert isinstance(record.key, TransactionLogKey)
-            transactional_id = record.key.transactional_id
+            key_here = partition, record.key.transactional_id
             if value is None:
-                self.by_id.pop(transactional_id, None)
-                self.partitions.pop(transactional_id, None)
+                self.by_key.pop(key_here, None)
                 return None
             if not isinstance(record.value, TransactionLogValue):
                 self.is_complete = False
                 return None
-            transaction = stored_transaction(transactional_id, record.value)
+            transaction = stored_transaction(record.key.transactional_id, record.value)
         except (DecodeError, LookupError):
             self.is_complete = False
             raise
-        step = Step(
-            self.by_id.get(transactional_id), self.partitions.get(transactional_id), transaction
-        )
-        self.by_id[transactional_id] = transaction
-        self.partitions[transactional_id] = partition
+        step = Step(self.by_key.get(key_here), transaction)
+        self.by_key[key_here] = transaction
         return step
 
     def read(self, partition: int, reader: LogReader) -> None:
@@ -88,5 +82,5 @@ class StoredTransactions:
             self.is_complete = False
 
     def of_producer(self, producer_id: int) -> Iterator[Transaction]:
-        """Iterate over the transactional ids that have this producer id: one in a sound log."""
-        return (each for each in self.by_id.values() if each.producer_id == producer_id)
+        """Iterate over the transactional ids that have this producer id."""
+        return (each for each in self.by_key.values() if each.producer_id == producer_id)

@@ -21,6 +21,7 @@ from odradek.storage.filenames import (
     OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
+    REMOTE_INDEX_CACHE,
     ROOT_FILES,
     DirectoryState,
     is_foreign_directory,
@@ -57,13 +58,14 @@ class DirectoriesCheck:
         return log_dirs
 
     def _open(self, path: Path) -> LogDirectory:
+        # Tested first: a broker that has just started changes what was written at its last stop.
+        is_in_use = self._files.is_locked(path / LOCK)
         names = self._files.list_directory(path)
         logs, arriving = self._check_names(path, names)
-        is_in_use = self._files.is_locked(path / LOCK)
         if is_in_use:
             what = "a broker is running on it: files may change while they are checked"
             self._findings.note(path, what)
-        stopped_cleanly = CLEAN_SHUTDOWN in names
+        stopped_cleanly = CLEAN_SHUTDOWN in names and not is_in_use
         if not stopped_cleanly and logs:
             what = "it was not stopped cleanly (or is in use)"
             self._findings.note(path, what, "logs are recovered from their recovery points on")
@@ -93,13 +95,19 @@ class DirectoriesCheck:
                 if name not in ROOT_FILES and not name.endswith(TEMPORARY_SUFFIX):
                     self._findings.note(path / name, "an unknown file", "it is left as it is")
                 continue
-            if is_foreign_directory(name):
+            if name == REMOTE_INDEX_CACHE:
                 continue
+            is_foreign = is_foreign_directory(name)
             try:
                 parsed = parse_partition_directory(name)
             except ValueError as error:
+                report = self._findings.note if is_foreign else self._findings.problem
                 at_start = "odradek ignores it. Apache Kafka refuses to start"
-                self._findings.problem(path / name, str(error), at_start)
+                report(path / name, str(error), at_start)
+                continue
+            if is_foreign:
+                at_start = "odradek ignores it. Apache Kafka takes it for a log"
+                self._findings.note(path / name, "a hidden directory", at_start)
                 continue
             if parsed.state is DirectoryState.LIVE:
                 logs[parsed.key] = name

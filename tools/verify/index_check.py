@@ -2,9 +2,10 @@
 
 An entry of the offset index must give the position where a batch begins, and that batch's last
 offset, or that of a later batch: Apache Kafka up to 4.0.0 writes one entry for all batches of an
-append, with the position of the first and the last offset of all. An entry of the time index must
-give the newest timestamp up to its offset exactly: a lookup would go wrong with a larger one as
-well as with a smaller one.
+append, with the position of the first and the last offset of all. Their cleaner takes the last
+offset that is left, which is inside a batch whose last records it has removed. An entry of the time
+index must give the newest timestamp up to its offset exactly: a lookup would go wrong with a larger
+one as well as with a smaller one.
 
 The active segment's index may be missing, and its unused part is zeros. A kill leaves both.
 """
@@ -21,6 +22,7 @@ from odradek.storage.time_index import TimeIndex
 from odradek.tools.dump.index_text import IndexEntries, check_offsets, check_times
 
 from .findings import Findings, Kind, Tally
+from .gap_check import is_cleaned_batch
 
 REBUILT = "it is rebuilt from the log"
 REBUILT_IF_WRONG = (
@@ -123,7 +125,7 @@ class OffsetIndexCheck(_IndexCheck):
         entries, last_offset = self._entries, batch.last_offset
         for offset in [each for each in self._ahead if each <= last_offset]:
             shown = self._ahead.pop(offset)
-            if offset < last_offset:
+            if not _may_be_last(offset, batch):
                 self._wrong.add(shown)
         while entries is not None and self._slot < self._used:
             relative, position = entries.at(self._slot)
@@ -132,7 +134,7 @@ class OffsetIndexCheck(_IndexCheck):
             offset = entries.base_offset + relative
             if position < batch.position:
                 self._wrong.add(f"({offset}, {position}): no batch begins there")
-            elif offset != last_offset:
+            elif not _may_be_last(offset, batch):
                 shown = f"({offset}, {position}): that batch ends at {last_offset}"
                 if offset > last_offset:
                     self._ahead[offset] = shown
@@ -156,6 +158,14 @@ class OffsetIndexCheck(_IndexCheck):
             for shown in self._ahead.values():
                 self._wrong.add(shown)
         super().end()
+
+
+def _may_be_last(offset: int, batch: RawBatch) -> bool:
+    """Whether it is the last offset of the batch, or may be the last that the cleaner has left."""
+    if offset == batch.last_offset:
+        return True
+    is_inside = batch.offset <= offset < batch.last_offset
+    return is_inside and not batch.is_message and is_cleaned_batch(batch.header)
 
 
 class TimeIndexCheck(_IndexCheck):

@@ -97,7 +97,6 @@ class _Run:
         self._metadata = MetadataFacts()
         self._stored = StoredTransactions()
         self._open = OpenTransactionCheck(self._findings, settings.now_ms)
-        self.report.is_in_use = any(each.is_in_use for each in self._log_dirs)
         self._items = [
             LogItem(number, log)
             for number, log_dir in enumerate(self._log_dirs)
@@ -138,6 +137,8 @@ class _Run:
         for item in self._items_of(TRANSACTION_STATE_TOPIC):
             results[item], look = self._logs_check().check(item, self._stored)
             self._stored = look.stored
+        self._log_dirs = [each.now(self._files) for each in self._log_dirs]
+        self.report.is_in_use = any(each.is_in_use for each in self._log_dirs)
         self._report_logs(results)
         self._check_open_transactions()
         if self._settings.topics is None:

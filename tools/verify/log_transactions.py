@@ -56,7 +56,7 @@ class LogTransactions:
         self._unknown = Tally()
 
     def note_gap(self) -> None:
-        """Note that offsets are missing before the next batch, because the log was cleaned."""
+        """Note that records are missing here, because the log was cleaned."""
         self.has_gaps = True
         self.open.forget_unseen()
 
@@ -96,8 +96,7 @@ class LogTransactions:
 
     def _add_control(self, batch: RawBatch, header: BatchHeader) -> Marker | None:
         if header.record_count == 0:  # the cleaner has removed the marker
-            if not self.has_gaps:
-                self._wrong.add(f"offset {batch.offset}: a control batch without a record")
+            self.note_gap()
             return None
         try:
             record, *more = batch.records()

@@ -51,14 +51,12 @@ class LogsCheck:
 
         Returns the result and the last PartitionCheck. `stored` is not changed.
         """
-        log_dir = self.log_dirs[item.directory_index]
-        looks = LOOKS_IF_IN_USE if log_dir.is_in_use else LOOKS
-        findings = Findings()
+        log_dir, findings = self.log_dirs[item.directory_index], Findings()
         look = checked_again(
             lambda trial: self._look(item, stored, trial),
             findings,
             log_dir.path / log_dir.logs[item.log],
-            looks,
+            lambda: LOOKS_IF_IN_USE if log_dir.now(self.files).is_in_use else LOOKS,
         )
         opened = None if look.end is None else open_in(look.end)
         return LogResult(item, findings.listed, findings.totals, opened), look
@@ -74,5 +72,5 @@ class LogsCheck:
             metadata=MetadataFacts() if is_metadata else self.metadata,
             stored=stored.copy(),
         )
-        check.run(self.log_dirs[item.directory_index], item.log)
+        check.run(self.log_dirs[item.directory_index].now(self.files), item.log)
         return check

@@ -76,10 +76,9 @@ class OpenTransactionCheck:
         `state_directories`: those of `__transaction_state`, by partition. `existing`: the
         partitions of all topics, None if they are not known.
         """
-        for transactional_id, transaction in sorted(stored.by_id.items()):
+        for (partition, _), transaction in sorted(stored.by_key.items()):
             if transaction.state not in IDLE:
-                directory = state_directories[stored.partitions[transactional_id]]
-                self._check_stored(directory, transaction, existing)
+                self._check_stored(state_directories[partition], transaction, existing)
 
     def _check_open(
         self,

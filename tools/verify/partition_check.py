@@ -1,19 +1,24 @@
 """Checks the directory of one log: its owner, its other files, and the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from odradek.coordinator.metadata.metadata_reading import newest_sound_snapshot
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
+from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
 from odradek.storage.filenames import (
+    CLEAN_SHUTDOWN,
     LEADER_EPOCH_CHECKPOINT,
+    LOCK,
     PARTITION_METADATA,
     QUORUM_STATE,
     parse_metadata_snapshot_file,
     parse_segment_file,
 )
 from odradek.storage.files import Files
+from odradek.storage.log_reader import LogReader
 from odradek.storage.metadata_snapshots import snapshots_in
 from odradek.storage.topic_names import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
@@ -34,7 +39,8 @@ class LogDirectory:
     """One log directory, and the content of its own files.
 
     `topic_ids` are those in the logs' `partition.metadata`, and are older than all else that is
-    read: where one has changed since, the topic was deleted and created again.
+    read: where one has changed since, the topic was deleted and created again. If a broker uses the
+    directory, it counts as not stopped cleanly.
     """
 
     path: Path
@@ -47,6 +53,14 @@ class LogDirectory:
     arriving: set[TopicPartition]  # logs that are being moved here from another directory
     topic_ids: dict[TopicPartition, bytes]
     is_in_use: bool
+
+    def now(self, files: Files) -> "LogDirectory":
+        """The same, in use if a broker has started on it since."""
+        is_clean = files.exists(self.path / CLEAN_SHUTDOWN)
+        has_started = files.is_locked(self.path / LOCK) or is_clean != self.stopped_cleanly
+        if self.is_in_use or not has_started:
+            return self
+        return replace(self, stopped_cleanly=False, is_in_use=True)
 
 
 class PartitionCheck:
@@ -86,6 +100,7 @@ class PartitionCheck:
             if log[0] == CLUSTER_METADATA_TOPIC:
                 self._check_quorum(directory)
                 self._check_log(directory, facts, self.metadata.add)
+                self._check_snapshots(directory)
             elif log[0] == TRANSACTION_STATE_TOPIC:
                 self._check_decisions(directory, facts, log[1])
             else:
@@ -168,6 +183,19 @@ class PartitionCheck:
                 self._findings.note(path, "left by a write that was not finished", "it is ignored")
             else:
                 self._findings.note(path, "an unknown file", "it is left as it is")
+
+    def _check_snapshots(self, directory: Path) -> None:
+        """Check that snapshots and log together have all metadata."""
+        segments = LogReader(directory, self._files).segments()
+        try:
+            newest_sound_snapshot(
+                self._files, directory, segments[0].base_offset if segments else 0
+            )
+        except CorruptJournalError as error:
+            self._findings.problem(
+                directory, str(error), "the broker refuses to start", Kind.SNAPSHOT
+            )
+            self.metadata.is_known = False
 
     def _check_quorum(self, directory: Path) -> None:
         try:

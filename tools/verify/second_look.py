@@ -19,19 +19,23 @@ LOOKS_IF_IN_USE = 4
 _NUMBERS = re.compile(r"\d+")
 
 
-def checked_again(check: Callable[[Findings], R], findings: Findings, path: Path, looks: int) -> R:
-    """Run `check` of `path` until it finds no problem, at most `looks` times.
+def checked_again(
+    check: Callable[[Findings], R], findings: Findings, path: Path, most: Callable[[], int]
+) -> R:
+    """Run `check` of `path` until it finds no problem, at most `most()` times.
 
-    Returns the last result. The notes and totals are those of the last look.
+    That is asked after each look, because a broker may have started. Returns the last result. The
+    notes and totals are those of the last look.
     """
     suspects: set[tuple[Path, str]] | None = None
+    looks = 0
     while True:
         trial = Findings()
         result = check(trial)
         problems = {_kind_of(each) for each in trial.listed if each.severity is Severity.PROBLEM}
         suspects = problems if suspects is None else suspects & problems
-        looks -= 1
-        if not problems or not looks:
+        looks += 1
+        if not problems or looks >= most():
             break
     trial.totals.problems = trial.totals.notes = 0  # take() counts them
     findings.totals.add(trial.totals)
