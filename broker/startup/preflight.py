@@ -31,7 +31,7 @@ from odradek.coordinator.metadata.metadata_reading import (
 from odradek.coordinator.metadata.quorum import NotSoleVoterError, QuorumMember
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
 from odradek.coordinator.metadata.servability import UnsupportedMetadataError
-from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.record_codec import CorruptJournalError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.checkpoints import MetaProperties
 from odradek.storage.data_directory import DirectoryError

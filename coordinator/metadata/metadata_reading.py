@@ -18,9 +18,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from odradek.coordinator.runtime.journal import CorruptJournalError, replay_stored, stored_records
+from odradek.coordinator.runtime.journal import replay_stored, stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord, ReplayContext
-from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import CorruptJournalError, MetadataRecordCodec
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.batch_scan import CorruptBatchError
@@ -31,11 +31,10 @@ from odradek.storage.filenames import (
 )
 from odradek.storage.files import Files
 from odradek.storage.log_reader import LogReader
-from odradek.storage.metadata_snapshots import snapshots_in
 
 from .cluster_metadata import ClusterMetadata
 from .features import bootstrap_records
-from .metadata_snapshot import read_snapshot
+from .metadata_snapshot import newest_sound_snapshot, read_snapshot
 from .quorum import Quorum, QuorumMember, check_sole_voter, find_quorum
 from .quorum_state import QuorumState, read_quorum_state
 from .servability import check_servable
@@ -122,39 +121,6 @@ def check_reading(reading: MetadataReading, me: QuorumMember) -> None:
         for record in reading.first_records:
             metadata.replay(record, ReplayContext(offset=0, timestamp_ms=0))
     check_servable(metadata, me.node_id)
-
-
-def newest_sound_snapshot(
-    files: Files, directory: Path, start_offset: int
-) -> tuple[MetadataSnapshotName | None, tuple[MetadataSnapshotName, ...], list[memoryview]]:
-    """Return the newest sound snapshot, the damaged newer ones, and its batches.
-
-    `start_offset`: that of the log. Raises CorruptJournalError if records before it are lost, and
-    OSError.
-    """
-    names = snapshots_in(files, directory)
-    damaged: list[MetadataSnapshotName] = []
-    first_error: CorruptJournalError | None = None
-    for name in reversed(names):
-        if name.end_offset < start_offset:
-            break
-        try:
-            batches = read_snapshot(files, directory / metadata_snapshot_file(*name))
-        except CorruptJournalError as error:
-            first_error = first_error or error
-            damaged.append(name)
-        else:
-            return name, tuple(damaged), batches
-    # Without a snapshot the log must begin at 0. The voters in the snapshot of offset 0 are not in
-    # the log: if that one is damaged, they are lost.
-    if start_offset == 0 and not any(name.end_offset == 0 for name in damaged):
-        return None, tuple(damaged), []
-    if first_error is not None:
-        raise first_error
-    raise CorruptJournalError(
-        f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
-        f"before it (the newest: {names[-1] if names else 'none'})"
-    )
 
 
 class _LogWalk:

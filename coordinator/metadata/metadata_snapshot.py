@@ -15,9 +15,8 @@ Kafka: RecordsSnapshotWriter, RecordsSnapshotReader, BootstrapDirectory.
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.record_codec import RecordCodec
+from odradek.coordinator.runtime.record_codec import CorruptJournalError, RecordCodec
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
@@ -28,7 +27,9 @@ from odradek.protocol.records.control import (
     control_key,
 )
 from odradek.protocol.schema import Message
+from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
 from odradek.storage.files import Files
+from odradek.storage.metadata_snapshots import snapshots_in
 
 from .snapshot_batches import snapshot_batches
 
@@ -45,6 +46,39 @@ def read_snapshot(files: Files, path: Path) -> list[memoryview]:
         return snapshot_batches(files.read(path))
     except CorruptRecordError as error:
         raise CorruptJournalError(f"{path}: {error}") from error
+
+
+def newest_sound_snapshot(
+    files: Files, directory: Path, start_offset: int
+) -> tuple[MetadataSnapshotName | None, tuple[MetadataSnapshotName, ...], list[memoryview]]:
+    """Return the newest sound snapshot, the damaged newer ones, and its batches.
+
+    `start_offset`: that of the log. Raises CorruptJournalError if records before it are lost, and
+    OSError.
+    """
+    names = snapshots_in(files, directory)
+    damaged: list[MetadataSnapshotName] = []
+    first_error: CorruptJournalError | None = None
+    for name in reversed(names):
+        if name.end_offset < start_offset:
+            break
+        try:
+            batches = read_snapshot(files, directory / metadata_snapshot_file(*name))
+        except CorruptJournalError as error:
+            first_error = first_error or error
+            damaged.append(name)
+        else:
+            return name, tuple(damaged), batches
+    # Without a snapshot the log must begin at 0. The voters in the snapshot of offset 0 are not in
+    # the log: if that one is damaged, they are lost.
+    if start_offset == 0 and not any(name.end_offset == 0 for name in damaged):
+        return None, tuple(damaged), []
+    if first_error is not None:
+        raise first_error
+    raise CorruptJournalError(
+        f"{directory}: the log begins at offset {start_offset}, and no snapshot has the records "
+        f"before it (the newest: {names[-1] if names else 'none'})"
+    )
 
 
 def control_record(kind: ControlRecordType, message: Message) -> Record:

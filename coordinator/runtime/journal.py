@@ -50,7 +50,7 @@ from .outcome import (
     TransactionEnd,
 )
 from .producer import NO_PRODUCER, ProducerIdAndEpoch
-from .record_codec import RecordCodec
+from .record_codec import CorruptJournalError, RecordCodec
 from .steps import Step, free, no_step, stepping
 
 R = TypeVar("R")
@@ -78,10 +78,6 @@ RECORD_OVERHEAD = 40
 def not_joined(records: Iterable[JournalRecord], step: Step) -> list[JoinedRecord]:
     """Each record is replayed by itself."""
     return [JoinedRecord(record, 1) for record in stepping(records, step)]
-
-
-class CorruptJournalError(Exception):
-    """A record of an internal log cannot be read. The message has log, offset and reason."""
 
 
 class Journal:

@@ -32,6 +32,10 @@ KEY_VERSION = 0
 _INT16 = struct.Struct(">h")
 
 
+class CorruptJournalError(Exception):
+    """A record of an internal log cannot be read. The message has log, offset and reason."""
+
+
 class RecordCodec(Protocol):
     """Converts typed records to the key and value bytes of log records, and back."""
 

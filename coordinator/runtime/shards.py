@@ -26,9 +26,9 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.disk_errors import is_transient
 from odradek.storage.log import PartitionLog
 
-from .journal import CheckAppend, CorruptJournalError, Join, Journal, not_joined
+from .journal import CheckAppend, Join, Journal, not_joined
 from .outcome import StateMachine
-from .record_codec import RecordCodec
+from .record_codec import CorruptJournalError, RecordCodec
 from .sliced_replay import replay_in_slices
 
 S = TypeVar("S", bound=StateMachine)

@@ -14,9 +14,9 @@ from odradek.protocol.batch_header import CorruptRecordError
 from odradek.protocol.schema import DecodeError
 from odradek.storage.log import PartitionLog
 
-from .journal import CorruptJournalError, replay_stored, stored_records
+from .journal import replay_stored, stored_records
 from .outcome import StateMachine
-from .record_codec import RecordCodec
+from .record_codec import CorruptJournalError, RecordCodec
 
 # A slice takes one or two milliseconds.
 RECORDS_PER_SLICE = 50

@@ -6,9 +6,9 @@ from typing import Annotated
 import pytest
 
 from odradek.coordinator.runtime import journal as journal_module
-from odradek.coordinator.runtime.journal import CorruptJournalError, Journal
+from odradek.coordinator.runtime.journal import Journal
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome, ReplayContext
-from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
+from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec, CorruptJournalError
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError, ErrorCode

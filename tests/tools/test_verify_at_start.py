@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from odradek.coordinator.metadata.metadata_reading import read_metadata
-from odradek.coordinator.runtime.journal import CorruptJournalError
 from odradek.coordinator.runtime.outcome import JournalRecord
-from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import CorruptJournalError, MetadataRecordCodec
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import TopicRecord

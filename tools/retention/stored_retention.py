@@ -21,7 +21,7 @@ from odradek.config.topic_config import TopicConfig
 from odradek.coordinator.metadata.cluster_metadata import ClusterMetadata
 from odradek.coordinator.metadata.metadata_reading import read_metadata
 from odradek.coordinator.metadata.quorum_state import QuorumStateError
-from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.record_codec import CorruptJournalError
 from odradek.protocol.batch_header import NO_TIMESTAMP
 from odradek.storage.batch_scan import CorruptBatchError
 from odradek.storage.checkpoints import CheckpointError, read_meta_properties, read_offsets

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from odradek.coordinator.metadata.metadata_reading import newest_sound_snapshot
+from odradek.coordinator.metadata.metadata_snapshot import newest_sound_snapshot
 from odradek.coordinator.metadata.quorum_state import QuorumStateError, read_quorum_state
-from odradek.coordinator.runtime.journal import CorruptJournalError
+from odradek.coordinator.runtime.record_codec import CorruptJournalError
 from odradek.protocol.primitives import uuid_text
 from odradek.storage.checkpoints import CheckpointError, MetaProperties, read_topic_id
 from odradek.storage.filenames import (

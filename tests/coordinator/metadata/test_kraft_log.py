@@ -33,9 +33,9 @@ from odradek.coordinator.metadata.quorum_state import (
 from odradek.coordinator.metadata.servability import UnsupportedMetadataError
 from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.runtime.journal import CorruptJournalError, stored_records
+from odradek.coordinator.runtime.journal import stored_records
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import CorruptJournalError, MetadataRecordCodec
 from odradek.protocol.batch_header import read_header
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record

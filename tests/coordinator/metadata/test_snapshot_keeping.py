@@ -18,8 +18,7 @@ from odradek.coordinator.metadata.quorum import voter_records
 from odradek.coordinator.metadata.snapshot_batches import control_records
 from odradek.coordinator.metadata.snapshot_keeping import SnapshotKeeper, SnapshotRules
 from odradek.coordinator.metadata.topic_creation import NewTopic
-from odradek.coordinator.runtime.journal import CorruptJournalError
-from odradek.coordinator.runtime.record_codec import MetadataRecordCodec
+from odradek.coordinator.runtime.record_codec import CorruptJournalError, MetadataRecordCodec
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.deletions import Deletions
 from odradek.storage.filenames import MetadataSnapshotName, metadata_snapshot_file
