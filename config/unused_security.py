@@ -6,7 +6,7 @@ key_table.py explains the form of the table.
 TABLE = """\
 principal.builder.class CLASS \
     org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder
-    Java class that derives the principal of a connection.
+    Java class that derives the principal of a connection; another is refused at the start.
 security.providers STRING null
     Java classes that provide security algorithms.
 sasl.mechanism.inter.broker.protocol STRING GSSAPI

@@ -27,9 +27,9 @@ config.providers LIST ""
 controlled.shutdown.enable BOOLEAN true
     Whether a broker hands over its leaderships before it stops.
 create.topic.policy.class.name CLASS null
-    Java class that may refuse the creation of a topic.
+    Java class that may refuse the creation of a topic; refused at the start.
 alter.config.policy.class.name CLASS null
-    Java class that may refuse a change of configuration.
+    Java class that may refuse a change of configuration; refused at the start.
 log.dir.failure.timeout.ms LONG 30000 1..
     How long the report of a failed directory to the controller may take.
 unstable.api.versions.enable BOOLEAN false internal

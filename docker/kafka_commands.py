@@ -45,7 +45,15 @@ EXIT_TERMINATED = 143
 BUSYBOX = "/bin/busybox"
 TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
-DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
+# The sources of a setting of a topic or broker (DescribeConfigsResponse.ConfigSource).
+SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+}
+DEFAULT_CONFIG = 5  # nobody has set it
 
 HERE = Path("/opt/odradek/docker")
 # Where the images of Apache, Bitnami and Confluent have the commands. /bin is /usr/bin.
@@ -193,14 +201,15 @@ def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
     found = existing(cluster, asked)
     names = [] if asked.problems else [topic.name for topic in found]
     settings = settings_of(cluster, TOPIC, names)
+    partitions_of_topics = partitions_of(cluster, found)
     for topic in found:
-        partitions = sorted(topic.partitions, key=lambda each: each.partition_index)
+        partitions = sorted(partitions_of_topics[topic.name], key=lambda each: each.partition_index)
         if asked.problems:
             has_problem = PARTITIONS_WITH_PROBLEMS[asked.problems[0]]
             describe_partitions(topic, filter(has_problem, partitions))
             continue
         configs = [
-            f"{each.name}={each.value or ''}"
+            f"{each.name}={java_text(each.value)}"
             for each in settings[topic.name]
             if each.config_source != DEFAULT_CONFIG
         ]
@@ -213,15 +222,47 @@ def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
         describe_partitions(topic, partitions)
 
 
+def partitions_of(cluster: WireCluster, topics: Iterable[Any]) -> dict[str, list[Any]]:
+    """The partitions of each topic, with their eligible leaders (KIP-966) if the broker has any."""
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.protocol.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsRequest,
+        DescribeTopicPartitionsRequestTopic,
+        DescribeTopicPartitionsResponse,
+    )
+
+    if ApiKey.DESCRIBE_TOPIC_PARTITIONS not in cluster.bootstrap.versions:
+        return {topic.name: topic.partitions for topic in topics}
+    found: dict[str, list[Any]] = {topic.name: [] for topic in topics}
+    wanted = [DescribeTopicPartitionsRequestTopic(name=name) for name in found]
+    cursor = None
+    while wanted:  # a request without names asks for all topics
+        request = DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor)
+        page = cluster.bootstrap.ask(request, DescribeTopicPartitionsResponse)
+        for topic in page.topics:
+            check(topic.error_code, None)
+            found[topic.name] += topic.partitions
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
 def describe_partitions(topic: Any, partitions: Iterable[Any]) -> None:
     for each in partitions:
         leader = "none" if each.leader_id < 0 else each.leader_id
-        replicas, isr = (
-            ",".join(map(str, nodes)) for nodes in (each.replica_nodes, each.isr_nodes)
+        replicas, isr, eligible, last_known = (
+            "N/A" if nodes is None else ",".join(map(str, nodes))
+            for nodes in (
+                each.replica_nodes,
+                each.isr_nodes,
+                getattr(each, "eligible_leader_replicas", None),
+                getattr(each, "last_known_elr", None),
+            )
         )
         say(
             f"\tTopic: {topic.name}\tPartition: {each.partition_index}\tLeader: {leader}"
-            f"\tReplicas: {replicas}\tIsr: {isr}\tElr: N/A\tLastKnownElr: N/A"
+            f"\tReplicas: {replicas}\tIsr: {isr}\tElr: {eligible}\tLastKnownElr: {last_known}"
         )
 
 
@@ -371,7 +412,14 @@ def describe_configs(cluster: WireCluster, asked: Namespace) -> None:
         source = 1 if kind == TOPIC else 2 if name else 3
         for each in settings:
             if asked.all or each.config_source == source:
-                say(f"  {each.name}={each.value or ''}")
+                synonyms = ", ".join(
+                    f"{SOURCES.get(one.source, 'UNKNOWN')}:{one.name}={java_text(one.value)}"
+                    for one in each.synonyms
+                )
+                say(
+                    f"  {each.name}={java_text(each.value)}"
+                    f" sensitive={str(each.is_sensitive).lower()} synonyms={{{synonyms}}}"
+                )
 
 
 def describe_users(cluster: WireCluster, asked: Namespace) -> None:
@@ -448,7 +496,7 @@ def settings_of(cluster: WireCluster, kind: int, names: Iterable[str]) -> dict[s
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
         for name in names
     ]
-    request = DescribeConfigsRequest(resources=resources)
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=True)
     results = cluster.bootstrap.ask(request, DescribeConfigsResponse).results
     for result in results:
         check(result.error_code, result.error_message)
@@ -456,6 +504,11 @@ def settings_of(cluster: WireCluster, kind: int, names: Iterable[str]) -> dict[s
         result.resource_name: sorted(result.configs, key=lambda config: config.name)
         for result in results
     }
+
+
+def java_text(value: str | None) -> str:
+    """How Java prints a text that may be missing."""
+    return "null" if value is None else value
 
 
 def kind_of(asked: Namespace) -> int:
@@ -494,7 +547,11 @@ def api_versions(words: Sequence[str]) -> None:
     with connected(asked.servers, asked.file) as cluster:
         for broker in cluster.metadata([]).brokers:
             served = cluster.bootstrap.versions.items()
-            say(f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack}) -> (")
+            rack = java_text(broker.rack)
+            node = (
+                f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {rack} isFenced: false)"
+            )
+            say(f"{node} -> (")
             lines = [
                 f"\t{ApiKey(key).display_name}({key}): {lowest} to {highest} [usable: {highest}]"
                 for key, (lowest, highest) in served

@@ -1,6 +1,7 @@
 """`odradek serve`: reads the configuration and runs the broker.
 
-Exit codes: 0 after a clean shutdown, 2 for an invalid configuration, 1 for any other failure.
+Exit codes: 0 after a clean shutdown, 2 if the configuration, or what is in the data directories,
+cannot be served, 1 for any other failure.
 """
 
 import argparse

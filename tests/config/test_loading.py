@@ -155,9 +155,11 @@ def test_replica_counts_are_clamped_with_a_warning_where_they_were_written(
     [
         "principal.builder.class=org.example.Principals",
         "listener.name.plaintext.principal.builder.class=org.example.Principals",
+        "create.topic.policy.class.name=org.example.Policy",
+        "alter.config.policy.class.name=org.example.Policy",
     ],
 )
-def test_java_classes_that_name_clients_refuse_the_start(load: Load, line: str) -> None:
+def test_java_classes_that_decide_about_clients_refuse_the_start(load: Load, line: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(line)
     message = str(caught.value)

@@ -278,7 +278,7 @@ def test_what_is_not_served_is_named_with_the_way_out(variable: str) -> None:
     except other_images.VariableError as error:
         said = str(error)
     assert said.startswith(variable)
-    assert re.search(": (set|mount|the image has)", said)
+    assert re.search(": (set|mount|the image runs no scripts)", said)
 
 
 def test_listeners_win_over_the_older_address() -> None:

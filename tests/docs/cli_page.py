@@ -14,9 +14,10 @@ INTRODUCTION = """\
 # Command line
 
 `odradek serve` and the commands that read data directories need nothing but odradek. The others
-talk to a broker, and work with any Kafka: `doctor`, `produce`, `consume`, `topics`, `groups` and
-`configs` need `pip install 'odradek[cli]'`; `transactions`, `users`, `acls`, `quotas` and `tokens`
-do not. `odradek pipeline` needs `odradek[pipeline]`; `--master` needs `odradek[spark]` and Java 17.
+talk to a broker, and work with any Kafka: `produce`, `consume`, `topics`, `configs`, `bench` and
+`groups`, but for `groups list`, need `odradek[cli]`; `doctor`, `transactions`, `users`, `acls`,
+`quotas` and `tokens` do not. `odradek pipeline` needs `odradek[pipeline]`; `--master` needs
+`odradek[spark]` and Java 17. [Get started](../get-started.md#install) says how to install them.
 
 `--bootstrap` (or `ODRADEK_BOOTSTRAP`) names the broker. `--config FILE` has the settings of the
 client, as librdkafka or as Java writes them. `--help` of a command prints what is here. `odradek
@@ -116,8 +117,8 @@ def _serve() -> list[str]:
     )
     return [
         "## odradek serve\n",
-        "Run the broker. Exit codes: 0 after a clean shutdown, 2 for an invalid configuration,\n"
-        "1 for any other failure.\n",
+        "Run the broker. Exit codes: 0 after a clean shutdown, 2 if the configuration, or what is\n"
+        "in the data directories, cannot be served, 1 for any other failure.\n",
         "    odradek serve [FILE] [OPTION]...\n",
         table(("option", "value", ""), rows),
     ]

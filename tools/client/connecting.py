@@ -25,6 +25,8 @@ from .servers import connection_failure, parse_servers, unreachable
 
 TIMEOUT_S = 10.0
 CONNECT_S = 3.0
+# How long a broker on this machine may take to start, as in `odradek serve & odradek topics list`.
+START_S = 2.0
 POLL_S = 0.01
 # How long to wait after all servers have failed. librdkafka tries one address of a server after
 # the other, and `localhost` often has one where nobody listens.
@@ -39,7 +41,7 @@ _REPORT = re.compile(
 
 def connected(settings: Mapping[str, str]) -> AdminClient:
     """A client that the broker has answered. Raises CommandError."""
-    host, port = _listening_server(settings["bootstrap.servers"])
+    host, port = listening_server(settings["bootstrap.servers"])
     failures: list[KafkaError] = []
     configuration: dict[str, Any] = {**settings, "log_level": 0, "error_cb": failures.append}
     with refusal_of_settings():
@@ -58,20 +60,32 @@ def refusal_of_settings() -> Iterator[None]:
         raise CommandError(f"the settings of the client are refused: {error}") from None
 
 
-def _listening_server(servers: str) -> tuple[str, int]:
+def listening_server(servers: str) -> tuple[str, int]:
     """The first server that accepts a connection. Raises CommandError if none does.
 
-    Without this check librdkafka would retry until its timeout, in case the broker is starting.
+    Without this check librdkafka would retry until its timeout, in case the broker is starting. A
+    broker on this machine may be, and is waited for.
     """
-    failures = []
-    for server in parse_servers(servers):
-        try:
-            socket.create_connection((server.host, server.port), CONNECT_S).close()
-        except (OSError, UnicodeError) as error:
-            failures.append(connection_failure(server.text, error))
-        else:
-            return server.host, server.port
-    raise unreachable(failures)
+    found = parse_servers(servers)
+    deadline = time.monotonic() + START_S
+    while True:
+        failures = []
+        may_start = False
+        for server in found:
+            try:
+                socket.create_connection((server.host, server.port), CONNECT_S).close()
+            except (OSError, UnicodeError) as error:
+                failures.append(connection_failure(server.text, error))
+                may_start |= isinstance(error, ConnectionRefusedError) and _is_loopback(server.host)
+            else:
+                return server.host, server.port
+        if not may_start or time.monotonic() > deadline:
+            raise unreachable(failures)
+        time.sleep(POLL_S)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _is_answered(client: AdminClient, failures: Sequence[KafkaError]) -> bool:

@@ -11,7 +11,7 @@ export function Log() {
   const [query, change] = useQuery();
   const source = useWatched('/log');
   return html`
-    <${Head} title="Log" note="The last 200 warnings and errors since the broker's start, newest first." />
+    <${Head} title="Log" note="The last 150 warnings and errors since the broker's start, and 50 that clients have caused, newest first." />
     <div class="filters">
       <${Search} label="Search in texts" value=${query.search} onSearch=${(text) => change({ search: text }, true)} />
       <${Choice} label="Level" value=${query.level} options=${[['', 'warnings and errors'], ['ERROR', 'errors only']]} onChange=${(level) => change({ level })} />
