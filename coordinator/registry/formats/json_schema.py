@@ -151,7 +151,7 @@ class _Loader:
         import referencing
 
         own_id = self._value.get(self._id_keyword)
-        base = own_id if isinstance(own_id, str) else ""
+        base = own_id.rstrip("#") if isinstance(own_id, str) else ""
         documents: dict[str, Any] = {}
         for name, text in self._references.items():
             try:

@@ -45,6 +45,24 @@ def test_avro_texts_name_what_references_define() -> None:
     assert parsed.canonical() == USES_PERSON
 
 
+@pytest.mark.parametrize(
+    ("draft", "keyword"),
+    [
+        ("http://json-schema.org/draft-04/schema#", "id"),
+        ("http://json-schema.org/draft-07/schema#", "$id"),
+        ("https://json-schema.org/draft/2020-12/schema", "$id"),
+    ],
+)
+def test_an_id_may_end_with_an_empty_fragment(draft: str, keyword: str) -> None:
+    schema = {
+        "$schema": draft,
+        keyword: "http://h/x.json#",
+        "properties": {"a": {"$ref": "#/definitions/b"}, "c": {"$ref": "#"}},
+        "definitions": {"b": {"type": "string"}},
+    }
+    assert formats.parse("JSON", json.dumps(schema), {}, is_new=True)
+
+
 def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
     text = '{"type":"record","name":"%s","namespace":"%s","fields":[]}'
     for name, space in (("größe", "n"), ("R", "my-company")):
