@@ -63,6 +63,19 @@ def test_an_id_may_end_with_an_empty_fragment(draft: str, keyword: str) -> None:
     assert formats.parse("JSON", json.dumps(schema), {}, is_new=True)
 
 
+def test_a_chain_of_references_is_no_nesting() -> None:
+    def chain(last: str) -> formats.Parsed:
+        definitions: dict[str, Any] = {"t0": {"type": last}}
+        for number in range(1, 150):
+            part = {"$ref": f"#/definitions/t{number - 1}"}
+            definitions[f"t{number}"] = {"type": "object", "properties": {"a": part}}
+        schema = {"$ref": "#/definitions/t149", "definitions": definitions}
+        return formats.parse("JSON", json.dumps(schema), {}, is_new=True)
+
+    (reason,) = formats.compatibility("JSON", chain("string"), chain("number"))
+    assert "TYPE_CHANGED" in reason
+
+
 def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
     text = '{"type":"record","name":"%s","namespace":"%s","fields":[]}'
     for name, space in (("größe", "n"), ("R", "my-company")):
