@@ -374,17 +374,18 @@ class _Loader:
         return Node(kind="reference", source={"$ref": reference}, target=target)
 
     def _resolved(self, reference: str, resolver: Any) -> tuple[Any, Any]:
-        """Look a reference up; definitions may be in either of the two places for them.
+        """Look a reference up; what `$defs` does not have may be in `definitions`.
 
-        A name that is relative to the document's id is a reference's name as it stands, too.
+        The other way round it may not: Confluent's JsonSchema.mergeDefBuckets. A name that is
+        relative to the document's id is a reference's name as it stands, too.
         """
-        swapped = reference.replace("#/$defs/", "#/definitions/", 1)
-        if swapped == reference:
-            swapped = reference.replace("#/definitions/", "#/$defs/", 1)
+        by_name = self._by_name.resolver("")
+        elsewhere = reference.replace("#/$defs/", "#/definitions/", 1)
         for looked_in, candidate in (
             (resolver, reference),
-            (self._by_name.resolver(""), reference.removeprefix("./")),
-            (resolver, swapped),
+            (by_name, reference.removeprefix("./")),
+            (resolver, elsewhere),
+            (by_name, elsewhere.removeprefix("./")),
         ):
             try:
                 found = looked_in.lookup(candidate)

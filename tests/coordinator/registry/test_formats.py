@@ -76,6 +76,18 @@ def test_a_chain_of_references_is_no_nesting() -> None:
     assert "TYPE_CHANGED" in reason
 
 
+def test_what_defs_lack_may_be_in_definitions_but_not_the_other_way_round() -> None:
+    def parse(used: str, has: str, name: str = "") -> formats.Parsed:
+        referred = {"a.json": json.dumps({has: {"k": {"type": "string"}}})}
+        schema = {"$id": "http://h/b.json", has: {"k": {}}, "$ref": f"{name}#/{used}/k"}
+        return formats.parse("JSON", json.dumps(schema), referred, is_new=True)
+
+    for name in ("", "a.json"):
+        assert parse("$defs", "definitions", name)
+        with pytest.raises(InvalidSchemaError, match="Unresolved"):
+            parse("definitions", "$defs", name)
+
+
 def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
     text = '{"type":"record","name":"%s","namespace":"%s","fields":[]}'
     for name, space in (("größe", "n"), ("R", "my-company")):
