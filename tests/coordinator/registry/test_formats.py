@@ -88,6 +88,12 @@ def test_what_defs_lack_may_be_in_definitions_but_not_the_other_way_round() -> N
             parse("definitions", "$defs", name)
 
 
+def test_values_of_an_enum_may_have_their_names_in_any_order() -> None:
+    one, two = '{"enum":[{"a":1,"b":2}]}', '{"enum":[{"b":2,"a":1}]}'
+    old, new = (formats.parse("JSON", text, {}, is_new=True) for text in (one, two))
+    assert formats.compatibility("JSON", new, old) == []
+
+
 def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
     text = '{"type":"record","name":"%s","namespace":"%s","fields":[]}'
     for name, space in (("größe", "n"), ("R", "my-company")):
