@@ -147,7 +147,8 @@ class _Loader:
         self._targets: list[tuple[Any, Any]] = []  # of references: to be filled, with resolvers
         draft = str(value.get("$schema", "")) if isinstance(value, dict) else ""
         self._is_modern = any(name in draft for name in _MODERN_DRAFTS)
-        self._id_keyword = "id" if "draft-04" in draft else "$id"
+        self._is_draft_4 = "draft-04" in draft
+        self._id_keyword = "id" if self._is_draft_4 else "$id"
 
     def root(self) -> Node:
         if isinstance(self._value, bool):
@@ -306,8 +307,8 @@ class _Loader:
             if keyword in _SIZES and keyword in value:
                 node.keywords[keyword] = int(_number(value, keyword))
             elif keyword in _NUMBER and keyword in value:
-                if isinstance(value[keyword], bool):  # draft 4: whether the limit is excluded
-                    node.keywords[f"{keyword}:draft4"] = value[keyword]
+                if self._is_draft_4 and keyword.startswith("exclusive"):
+                    _expect(value, keyword, bool)  # whether the other limit is excluded
                 else:
                     node.keywords[keyword] = _number(value, keyword)
         if kind == "string" and "pattern" in value:

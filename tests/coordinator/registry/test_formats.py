@@ -19,6 +19,7 @@ USES_PERSON = '{"type":"record","name":"R","fields":[{"name":"p","type":"n.P"}]}
 ADDRESS = '{"type":"%s","definitions":{"k":{"type":"integer"}}}'
 USES_ADDRESS = '{"properties":{"a":{"$ref":"a.json"},"b":{"$ref":"a.json#/definitions/k"}}}'
 PART = 'syntax = "proto3"; package q; message A { %s x = 1; }'
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 USES_PART = 'syntax = "proto3"; package p; import "a.proto"; message M { q.A a = 1; }'
 
 
@@ -260,6 +261,8 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
         ("JSON", '{"required":[{}]}'),
         ("JSON", '{"required":[[1]]}'),
         ("JSON", '{"$schema":5}'),
+        ("JSON", '{"minimum":1,"exclusiveMinimum":true}'),
+        ("JSON", f'{{"$schema":"{DRAFT_4}","exclusiveMaximum":1}}'),
         ("JSON", '{"properties":{"a":{"$id":"x","$schema":[]}}}'),
         ("JSON", '{"$id":"http://a/b","items":{"$id":"http://[x","allOf":[{"$ref":"#a"}]}}'),
         ("PROTOBUF", r'option a="\U00110000";'),
@@ -276,6 +279,11 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
 def test_odd_values_are_refused(kind: str, text: str) -> None:
     with pytest.raises(InvalidSchemaError):
         formats.parse(kind, text, {}, is_new=True)
+
+
+def test_in_draft_4_a_limit_is_excluded_by_a_boolean() -> None:
+    text = f'{{"$schema":"{DRAFT_4}","minimum":1,"exclusiveMinimum":true}}'
+    assert formats.parse("JSON", text, {}, is_new=True)
 
 
 @pytest.mark.parametrize("logical_type", ['["x"]', "{}", "5"])
