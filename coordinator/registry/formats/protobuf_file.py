@@ -35,7 +35,7 @@ Range = tuple[int, int]  # both ends belong to it
 class Option:
     name: str
     is_extension: bool = False  # its name is in parentheses
-    value: Value = None  # an Option for `(name).inner = ...`
+    value: Value = None  # an Option for `(name).inner = ...` and `(name).(inner) = ...`
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

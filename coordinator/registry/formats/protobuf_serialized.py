@@ -243,7 +243,9 @@ def _set_message(message: Any, known: Any, value: Any) -> None:
         inner = inner.add()
     else:
         inner.SetInParent()
-    members = {value.name: value.value} if isinstance(value, Option) else value
+    members = value
+    if isinstance(value, Option):
+        members = {} if value.is_extension else {value.name: value.value}
     if not isinstance(members, dict):
         raise TypeError(f"{known.name} is a message")
     _set_members(inner, members)

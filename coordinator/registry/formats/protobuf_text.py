@@ -266,11 +266,11 @@ class _Writer:
             named.append(option)
         return sorted(named, key=lambda option: option.name)
 
-    def _option(self, option: Option, *, is_inner: bool = False) -> str:
-        name = f"({option.name})" if option.is_extension and not is_inner else option.name
+    def _option(self, option: Option) -> str:
+        name = f"({option.name})" if option.is_extension else option.name
         value = option.value
         if isinstance(value, Option):
-            return f"{name}.{self._option(value, is_inner=True)}"
+            return f"{name}.{self._option(value)}"
         return f"{name} = {self._value(value, is_option=True)}"
 
     def _value(self, value: Any, *, is_option: bool = False) -> str:
