@@ -283,9 +283,10 @@ class _Parser:
                 made.append(self._name())  # editions: reserved names are not quoted
             else:
                 first = last = self._integer()
-                if self._take("to"):
+                has_end = self._take("to")
+                if has_end:
                     last = largest if self._take("max") else self._integer()
-                made.append((first, last))
+                made.append(Range(first, last, has_end))
             if not self._take(","):
                 return made
 

@@ -198,10 +198,9 @@ class _Writer:
     def _range(self, item: Range | str) -> str:
         if isinstance(item, str):
             return _quoted(item)
-        first, last = item
-        if first == last:
-            return str(first)
-        return f"{first} to {last if last < MAX_TAG else 'max'}"
+        if item.first == item.last and (self._names is not None or not item.has_end):
+            return str(item.first)
+        return f"{item.first} to {item.last if item.last < MAX_TAG else 'max'}"
 
     def _extensions(self, extensions: list[Extensions]) -> list[str]:
         if self._names is not None:
@@ -336,4 +335,4 @@ def _number(text: str) -> str:
 
 
 def _range_order(item: Range | str) -> tuple[int, str]:
-    return (1 << 31, item) if isinstance(item, str) else (item[0], str(item[1]))
+    return (1 << 31, item) if isinstance(item, str) else (item.first, str(item.last))

@@ -140,6 +140,15 @@ def test_names_in_quotes_are_written_with_escapes(text: str) -> None:
     assert formats.parse("PROTOBUF", written, {}, is_new=True).canonical() == written
 
 
+def test_a_range_of_one_number_is_written_as_it_was_given() -> None:
+    lines = ["reserved 5 to 5, 6;", "extensions 100 to 100;", "extensions 200;"]
+    parsed = formats.parse("PROTOBUF", f"message M {{ {' '.join(lines)} }}", {}, is_new=True)
+    assert [line for line in lines if line in parsed.canonical()] == lines
+    normalized = parsed.normalized().canonical()
+    assert "reserved 5;\n  reserved 6;" in normalized
+    assert "extensions 100;\n  extensions 200;" in normalized
+
+
 @pytest.mark.parametrize("oneof_index", [-1, 0, 5])
 def test_a_descriptor_with_an_unknown_oneof_is_refused(oneof_index: int) -> None:
     descriptor = descriptor_pb2.FileDescriptorProto(name="m.proto", syntax="proto3")
