@@ -2,6 +2,8 @@
 
 import base64
 import json
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -147,6 +149,39 @@ def test_a_range_of_one_number_is_written_as_it_was_given() -> None:
     normalized = parsed.normalized().canonical()
     assert "reserved 5;\n  reserved 6;" in normalized
     assert "extensions 100;\n  extensions 200;" in normalized
+
+
+KNOWN_FILES = "any api descriptor duration empty field_mask source_context struct timestamp type"
+
+
+def defined(made: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield the types of a file, or of a message, and what a field of each is."""
+    for enum in made.enum_type:
+        yield f"{prefix}.{enum.name}", "TYPE_ENUM"
+    for message in getattr(made, "message_type", None) or made.nested_type:
+        if not message.options.map_entry:
+            yield f"{prefix}.{message.name}", "TYPE_MESSAGE"
+            yield from defined(message, f"{prefix}.{message.name}")
+
+
+@pytest.mark.parametrize("name", [*KNOWN_FILES.split(), "wrappers"])
+def test_all_types_of_the_files_that_protobuf_brings_are_known(name: str) -> None:
+    file = descriptor_pb2.FileDescriptorProto()
+    import_module(f"google.protobuf.{name}_pb2").DESCRIPTOR.CopyToProto(file)
+    kinds = dict(defined(file, "google.protobuf"))
+    fields = [f"optional {each} f{i} = {i};" for i, each in enumerate(kinds, 1)]
+    text = f'import "google/protobuf/{name}.proto"; message M {{ {" ".join(fields)} }}'
+    schema = formats.parse("PROTOBUF", text, {}, is_new=True)
+    written = base64.b64decode(formats.formatted("PROTOBUF", schema, "serialized"))
+    descriptor = descriptor_pb2.FileDescriptorProto.FromString(written)
+    types = descriptor_pb2.FieldDescriptorProto.Type
+    found = [types.Name(field.type) for field in descriptor.message_type[0].field]
+    assert found == list(kinds.values())
+
+
+def test_rules_of_confluents_metadata_are_known() -> None:
+    text = 'import "confluent/meta.proto"; message M { repeated confluent.Rule r = 1; }'
+    assert formats.parse("PROTOBUF", text, {}, is_new=True)
 
 
 @pytest.mark.parametrize("oneof_index", [-1, 0, 5])
