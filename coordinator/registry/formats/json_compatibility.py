@@ -197,8 +197,8 @@ class _Comparison:
 
     def _compare_enums(self, old: Node, new: Node) -> Differences:
         spend(_STEPS_OF_A_VALUE * (len(old.keywords["enum"]) + len(new.keywords["enum"])))
-        was = {dumps(value) for value in old.keywords["enum"]}
-        now = {dumps(value) for value in new.keywords["enum"]}
+        was = {dumps(value, sort_keys=True) for value in old.keywords["enum"]}
+        now = {dumps(value, sort_keys=True) for value in new.keywords["enum"]}
         if was <= now:
             return []
         name = "ENUM_ARRAY_NARROWED" if was >= now else "ENUM_ARRAY_CHANGED"

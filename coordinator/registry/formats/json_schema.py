@@ -129,7 +129,10 @@ def _sorted(value: Any) -> Any:
 
 
 class _Loader:
-    """Makes nodes of one document and of what it refers to; each JSON object becomes one node."""
+    """Makes nodes of one document and of what it refers to; each JSON object becomes one node.
+
+    What `$ref` refers to is filled after what refers to it: a chain of references is no nesting.
+    """
 
     def __init__(self, value: Any, references: Mapping[str, str]) -> None:
         if not isinstance(value, dict | bool):
@@ -140,9 +143,12 @@ class _Loader:
         self._references = references
         self._nodes: dict[int, Node] = {}
         self._kept: list[Any] = []  # keeps what _nodes knows by id
+        self._filled: set[int] = set()  # the ids of those that have their parts, or get them now
+        self._targets: list[tuple[Any, Any]] = []  # of references: to be filled, with resolvers
         draft = str(value.get("$schema", "")) if isinstance(value, dict) else ""
         self._is_modern = any(name in draft for name in _MODERN_DRAFTS)
-        self._id_keyword = "id" if "draft-04" in draft else "$id"
+        self._is_draft_4 = "draft-04" in draft
+        self._id_keyword = "id" if self._is_draft_4 else "$id"
 
     def root(self) -> Node:
         if isinstance(self._value, bool):
@@ -151,7 +157,7 @@ class _Loader:
         import referencing
 
         own_id = self._value.get(self._id_keyword)
-        base = own_id if isinstance(own_id, str) else ""
+        base = own_id.rstrip("#") if isinstance(own_id, str) else ""
         documents: dict[str, Any] = {}
         for name, text in self._references.items():
             try:
@@ -167,9 +173,13 @@ class _Loader:
                 registry = registry.crawl()  # once: else at each anchor that is looked up
             self._unresolvable: Any = referencing.exceptions.Unresolvable
             self._by_name = registry
-            return self._node(self._value, registry.resolver(base), 0)
+            root = self._node(self._value, registry.resolver(base), 0)
+            while self._targets:
+                value, resolver = self._targets.pop()
+                self._node(value, resolver, 0)
         except RecursionError:
             raise InvalidSchemaError("nested too deeply") from None
+        return root
 
     def _node(self, value: Any, resolver: Any, depth: int) -> Node:
         spend()
@@ -179,18 +189,26 @@ class _Loader:
             raise InvalidSchemaError(f"expected type: object or boolean, found: {dumps(value)}")
         if depth > _MAX_DEPTH:
             raise InvalidSchemaError(f"nested deeper than {_MAX_DEPTH}")
-        known = self._nodes.get(id(value))
-        if known is not None:
-            return known
-        if resolver is not None and depth and isinstance(value.get(self._id_keyword), str):
+        node = self._unfilled(value)
+        if id(value) in self._filled:
+            return node
+        self._filled.add(id(value))
+        is_root = value is self._value
+        if resolver is not None and not is_root and isinstance(value.get(self._id_keyword), str):
             try:
                 resolver = resolver.in_subresource(self._resource(value))
             except ValueError as error:
                 raise InvalidSchemaError(f"#/{self._id_keyword}: {error}") from None
-        node = self._nodes[id(value)] = Node(kind="empty", source=value)
-        self._kept.append(value)
         self._fill(node, value, resolver, depth)
         return node
+
+    def _unfilled(self, value: dict[str, Any]) -> Node:
+        """Return the one node of an object, which may not have its parts yet."""
+        known = self._nodes.get(id(value))
+        if known is None:
+            known = self._nodes[id(value)] = Node(kind="empty", source=value)
+            self._kept.append(value)
+        return known
 
     def _resource(self, value: Any) -> Any:
         import referencing
@@ -204,7 +222,7 @@ class _Loader:
     def _fill(self, node: Node, value: dict[str, Any], resolver: Any, depth: int) -> None:
         """Give a node, which may be referred to already, its parts."""
         if "$ref" in value and not self._is_modern:
-            parts = [self._reference(value, resolver, depth)]
+            parts = [self._reference(value, resolver)]
         else:
             parts = self._parts(value, resolver, depth + 1)
         if len(parts) == 1:
@@ -221,7 +239,7 @@ class _Loader:
     def _parts(self, value: dict[str, Any], resolver: Any, depth: int) -> list[Node]:
         parts: list[Node] = []
         if "$ref" in value:
-            parts.append(self._reference(value, resolver, depth))
+            parts.append(self._reference(value, resolver))
         if "enum" in value:
             values = _expect(value, "enum", list)
             parts.append(Node(kind="enum", source=values, keywords={"enum": values}))
@@ -289,8 +307,8 @@ class _Loader:
             if keyword in _SIZES and keyword in value:
                 node.keywords[keyword] = int(_number(value, keyword))
             elif keyword in _NUMBER and keyword in value:
-                if isinstance(value[keyword], bool):  # draft 4: whether the limit is excluded
-                    node.keywords[f"{keyword}:draft4"] = value[keyword]
+                if self._is_draft_4 and keyword.startswith("exclusive"):
+                    _expect(value, keyword, bool)  # whether the other limit is excluded
                 else:
                     node.keywords[keyword] = _number(value, keyword)
         if kind == "string" and "pattern" in value:
@@ -346,24 +364,29 @@ class _Loader:
 
     # -- references --------------------------------------------------------------------------------
 
-    def _reference(self, value: dict[str, Any], resolver: Any, depth: int) -> Node:
+    def _reference(self, value: dict[str, Any], resolver: Any) -> Node:
         reference = _expect(value, "$ref", str)
         contents, inner = self._resolved(reference, resolver)
-        target = self._node(contents, inner, depth + 1)
+        if isinstance(contents, dict):
+            target = self._unfilled(contents)
+            self._targets.append((contents, inner))
+        else:
+            target = self._node(contents, inner, 0)
         return Node(kind="reference", source={"$ref": reference}, target=target)
 
     def _resolved(self, reference: str, resolver: Any) -> tuple[Any, Any]:
-        """Look a reference up; definitions may be in either of the two places for them.
+        """Look a reference up; what `$defs` does not have may be in `definitions`.
 
-        A name that is relative to the document's id is a reference's name as it stands, too.
+        The other way round it may not: Confluent's JsonSchema.mergeDefBuckets. A name that is
+        relative to the document's id is a reference's name as it stands, too.
         """
-        swapped = reference.replace("#/$defs/", "#/definitions/", 1)
-        if swapped == reference:
-            swapped = reference.replace("#/definitions/", "#/$defs/", 1)
+        by_name = self._by_name.resolver("")
+        elsewhere = reference.replace("#/$defs/", "#/definitions/", 1)
         for looked_in, candidate in (
             (resolver, reference),
-            (self._by_name.resolver(""), reference.removeprefix("./")),
-            (resolver, swapped),
+            (by_name, reference.removeprefix("./")),
+            (resolver, elsewhere),
+            (by_name, elsewhere.removeprefix("./")),
         ):
             try:
                 found = looked_in.lookup(candidate)

@@ -25,6 +25,7 @@ from .protobuf_file import (
     Method,
     OneOf,
     Option,
+    Range,
     Service,
     Symbol,
 )
@@ -102,10 +103,10 @@ def _message(descriptor: Any, is_proto2: bool) -> Message:
     made.enums = [_enum(enum) for enum in descriptor.enum_type]
     made.extends = _extends(descriptor.extension, is_proto2)
     made.extensions = [
-        Extensions(ranges=[(r.start, min(r.end - 1, MAX_TAG))], options=_options(r))
+        Extensions(ranges=[Range(r.start, min(r.end - 1, MAX_TAG))], options=_options(r))
         for r in descriptor.extension_range
     ]
-    made.reserved = [[(r.start, r.end - 1)] for r in descriptor.reserved_range]
+    made.reserved = [[Range(r.start, r.end - 1)] for r in descriptor.reserved_range]
     made.reserved += [[name] for name in descriptor.reserved_name]
     return made
 
@@ -158,7 +159,7 @@ def _enum(descriptor: Any) -> Enum:
         Constant(name=value.name, tag=value.number, options=_options(value))
         for value in descriptor.value
     ]
-    made.reserved = [[(r.start, r.end)] for r in descriptor.reserved_range]
+    made.reserved = [[Range(r.start, r.end)] for r in descriptor.reserved_range]
     made.reserved += [[name] for name in descriptor.reserved_name]
     return made
 

@@ -1,7 +1,7 @@
 """The declarations of a .proto file, without its comments."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 # With the numbers that they have in descriptors.
 SCALARS = {
@@ -28,14 +28,21 @@ class Literal(str):
 
 # The value of an option: str (quoted), bool, Literal, Symbol, dict (a message), list, or Option.
 Value = Any
-Range = tuple[int, int]  # both ends belong to it
+
+
+class Range(NamedTuple):
+    """Numbers from the first to the last one. `5 to 5` has an end, `5` has none."""
+
+    first: int
+    last: int
+    has_end: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
 class Option:
     name: str
     is_extension: bool = False  # its name is in parentheses
-    value: Value = None  # an Option for `(name).inner = ...`
+    value: Value = None  # an Option for `(name).inner = ...` and `(name).(inner) = ...`
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

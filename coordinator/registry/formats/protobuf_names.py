@@ -18,21 +18,36 @@ _KNOWN_MESSAGES = {
         "Any Api Method Mixin Duration Empty FieldMask SourceContext Struct Value ListValue"
         " Timestamp Type Field EnumValue Option DoubleValue FloatValue Int64Value UInt64Value"
         " Int32Value UInt32Value BoolValue StringValue BytesValue Enum FileDescriptorSet"
-        " FileDescriptorProto DescriptorProto ExtensionRangeOptions FieldDescriptorProto"
-        " OneofDescriptorProto EnumDescriptorProto EnumValueDescriptorProto"
-        " ServiceDescriptorProto MethodDescriptorProto FileOptions MessageOptions FieldOptions"
-        " OneofOptions EnumOptions EnumValueOptions ServiceOptions MethodOptions"
-        " UninterpretedOption SourceCodeInfo GeneratedCodeInfo"
+        " FileDescriptorProto DescriptorProto DescriptorProto.ExtensionRange"
+        " DescriptorProto.ReservedRange ExtensionRangeOptions ExtensionRangeOptions.Declaration"
+        " FieldDescriptorProto OneofDescriptorProto EnumDescriptorProto"
+        " EnumDescriptorProto.EnumReservedRange EnumValueDescriptorProto ServiceDescriptorProto"
+        " MethodDescriptorProto FileOptions MessageOptions FieldOptions FieldOptions.EditionDefault"
+        " FieldOptions.FeatureSupport OneofOptions EnumOptions EnumValueOptions ServiceOptions"
+        " MethodOptions UninterpretedOption UninterpretedOption.NamePart FeatureSet"
+        " FeatureSet.VisibilityFeature FeatureSet.ProtoLimitsFeature FeatureSetDefaults"
+        " FeatureSetDefaults.FeatureSetEditionDefault SourceCodeInfo SourceCodeInfo.Location"
+        " GeneratedCodeInfo GeneratedCodeInfo.Annotation"
     ),
     "google.type": (
         "Color Date DateTime TimeZone Decimal Expr Fraction Interval LatLng LocalizedText Money"
-        " PhoneNumber PostalAddress Quaternion TimeOfDay"
+        " PhoneNumber PhoneNumber.ShortCode PostalAddress Quaternion TimeOfDay"
     ),
-    "confluent": "Meta",
+    "confluent": "Meta Rule",
     "confluent.type": "Decimal Variant",
 }
 _KNOWN_ENUMS = {
-    "google.protobuf": "NullValue Syntax FieldDescriptorProto.Type FieldDescriptorProto.Label",
+    "google.protobuf": (
+        "NullValue Syntax Field.Kind Field.Cardinality FieldDescriptorProto.Type"
+        " FieldDescriptorProto.Label ExtensionRangeOptions.VerificationState"
+        " FileOptions.OptimizeMode FieldOptions.CType FieldOptions.JSType"
+        " FieldOptions.OptionRetention FieldOptions.OptionTargetType MethodOptions.IdempotencyLevel"
+        " FeatureSet.FieldPresence FeatureSet.EnumType FeatureSet.RepeatedFieldEncoding"
+        " FeatureSet.Utf8Validation FeatureSet.MessageEncoding FeatureSet.JsonFormat"
+        " FeatureSet.EnforceNamingStyle FeatureSet.VisibilityFeature.DefaultSymbolVisibility"
+        " FeatureSet.ProtoLimitsFeature.EnforceProtoLimits GeneratedCodeInfo.Annotation.Semantic"
+        " Edition SymbolVisibility"
+    ),
     "google.type": "CalendarPeriod DayOfWeek Month",
 }
 

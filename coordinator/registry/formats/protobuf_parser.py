@@ -48,7 +48,7 @@ _TOKEN = re.compile(
     |(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*|\.[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
     |(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<mark>[{}()\[\]<>=;:,/+-])""",
+    |(?P<mark>[{}()\[\]<>=;:,./+-])""",
     re.VERBOSE | re.ASCII,
 )
 _ESCAPE = re.compile(
@@ -283,9 +283,10 @@ class _Parser:
                 made.append(self._name())  # editions: reserved names are not quoted
             else:
                 first = last = self._integer()
-                if self._take("to"):
+                has_end = self._take("to")
+                if has_end:
                     last = largest if self._take("max") else self._integer()
-                made.append((first, last))
+                made.append(Range(first, last, has_end))
             if not self._take(","):
                 return made
 
@@ -362,21 +363,28 @@ class _Parser:
         return made
 
     def _option(self) -> Option:
-        is_extension = self._take("(")
-        name = self._name(dotted=True)
-        if is_extension:
-            self._need(")")
+        """Parse an option: `a.(b.c).d = 1` is d of the extension b.c of a."""
+        names = self._option_names()
+        self._need("=")
+        value = self._value()
+        for name, is_extension in reversed(names):
+            value = Option(name=name, is_extension=is_extension, value=value)
+        assert isinstance(value, Option)
+        return value
+
+    def _option_names(self) -> list[tuple[str, bool]]:
+        """Parse names between dots, and whether each is in parentheses."""
+        names: list[tuple[str, bool]] = []
+        while True:
+            if self._take("("):
+                names.append((self._name(dotted=True), True))
+                self._need(")")
+            else:
+                names += [(name, False) for name in self._name(dotted=True).split(".")]
             if self._kind == "name" and self._token.startswith("."):
                 self._token = self._token[1:]
-                return Option(name=name, is_extension=True, value=self._option())
-            self._need("=")
-            return Option(name=name, is_extension=True, value=self._value())
-        self._need("=")
-        *outer, last = name.split(".")
-        made = Option(name=last, value=self._value())
-        for each in reversed(outer):  # `a.b = 1` is b of a
-            made = Option(name=each, value=made)
-        return made
+            elif not self._take("."):
+                return names
 
     def _value(self) -> Value:
         if self._kind == "string":

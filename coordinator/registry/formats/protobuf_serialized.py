@@ -84,11 +84,12 @@ class _Writer:
         self._members(made, message, inside)
         self._extends(made.extension, message.extends, inside)
         for extensions in message.extensions:
-            for start, end in extensions.ranges:
-                added = made.extension_range.add(start=start, end=min(end, MAX_TAG) + 1)
+            for each in extensions.ranges:
+                end = min(each.last, MAX_TAG) + 1
+                added = made.extension_range.add(start=each.first, end=end)
                 _set_options(added, extensions.options)
-        for start, end in _reserve(made, message.reserved):
-            made.reserved_range.add(start=start, end=min(end, MAX_TAG) + 1)
+        for each in _reserve(made, message.reserved):
+            made.reserved_range.add(start=each.first, end=min(each.last, MAX_TAG) + 1)
         _set_options(made, message.options)
 
     def _members(self, made: Any, message: Message, inside: Inside) -> None:
@@ -175,8 +176,8 @@ class _Writer:
         for constant in enum.constants:
             value = made.value.add(name=constant.name, number=constant.tag)
             _set_options(value, constant.options)
-        for start, end in _reserve(made, enum.reserved):
-            made.reserved_range.add(start=start, end=end)
+        for each in _reserve(made, enum.reserved):
+            made.reserved_range.add(start=each.first, end=each.last)
         _set_options(made, enum.options)
 
     def _service(self, made: Any, service: Service) -> None:
@@ -243,7 +244,9 @@ def _set_message(message: Any, known: Any, value: Any) -> None:
         inner = inner.add()
     else:
         inner.SetInParent()
-    members = {value.name: value.value} if isinstance(value, Option) else value
+    members = value
+    if isinstance(value, Option):
+        members = {} if value.is_extension else {value.name: value.value}
     if not isinstance(members, dict):
         raise TypeError(f"{known.name} is a message")
     _set_members(inner, members)

@@ -198,10 +198,9 @@ class _Writer:
     def _range(self, item: Range | str) -> str:
         if isinstance(item, str):
             return _quoted(item)
-        first, last = item
-        if first == last:
-            return str(first)
-        return f"{first} to {last if last < MAX_TAG else 'max'}"
+        if item.first == item.last and (self._names is not None or not item.has_end):
+            return str(item.first)
+        return f"{item.first} to {item.last if item.last < MAX_TAG else 'max'}"
 
     def _extensions(self, extensions: list[Extensions]) -> list[str]:
         if self._names is not None:
@@ -266,11 +265,11 @@ class _Writer:
             named.append(option)
         return sorted(named, key=lambda option: option.name)
 
-    def _option(self, option: Option, *, is_inner: bool = False) -> str:
-        name = f"({option.name})" if option.is_extension and not is_inner else option.name
+    def _option(self, option: Option) -> str:
+        name = f"({option.name})" if option.is_extension else option.name
         value = option.value
         if isinstance(value, Option):
-            return f"{name}.{self._option(value, is_inner=True)}"
+            return f"{name}.{self._option(value)}"
         return f"{name} = {self._value(value, is_option=True)}"
 
     def _value(self, value: Any, *, is_option: bool = False) -> str:
@@ -336,4 +335,4 @@ def _number(text: str) -> str:
 
 
 def _range_order(item: Range | str) -> tuple[int, str]:
-    return (1 << 31, item) if isinstance(item, str) else (item[0], str(item[1]))
+    return (1 << 31, item) if isinstance(item, str) else (item.first, str(item.last))

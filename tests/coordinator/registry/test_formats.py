@@ -2,6 +2,8 @@
 
 import base64
 import json
+from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ USES_PERSON = '{"type":"record","name":"R","fields":[{"name":"p","type":"n.P"}]}
 ADDRESS = '{"type":"%s","definitions":{"k":{"type":"integer"}}}'
 USES_ADDRESS = '{"properties":{"a":{"$ref":"a.json"},"b":{"$ref":"a.json#/definitions/k"}}}'
 PART = 'syntax = "proto3"; package q; message A { %s x = 1; }'
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 USES_PART = 'syntax = "proto3"; package p; import "a.proto"; message M { q.A a = 1; }'
 
 
@@ -43,6 +46,55 @@ def test_what_is_referred_to_is_compared_too(
 def test_avro_texts_name_what_references_define() -> None:
     parsed = formats.parse("AVRO", USES_PERSON, {"n.P": PERSON % "int"}, is_new=True)
     assert parsed.canonical() == USES_PERSON
+
+
+@pytest.mark.parametrize(
+    ("draft", "keyword"),
+    [
+        ("http://json-schema.org/draft-04/schema#", "id"),
+        ("http://json-schema.org/draft-07/schema#", "$id"),
+        ("https://json-schema.org/draft/2020-12/schema", "$id"),
+    ],
+)
+def test_an_id_may_end_with_an_empty_fragment(draft: str, keyword: str) -> None:
+    schema = {
+        "$schema": draft,
+        keyword: "http://h/x.json#",
+        "properties": {"a": {"$ref": "#/definitions/b"}, "c": {"$ref": "#"}},
+        "definitions": {"b": {"type": "string"}},
+    }
+    assert formats.parse("JSON", json.dumps(schema), {}, is_new=True)
+
+
+def test_a_chain_of_references_is_no_nesting() -> None:
+    def chain(last: str) -> formats.Parsed:
+        definitions: dict[str, Any] = {"t0": {"type": last}}
+        for number in range(1, 150):
+            part = {"$ref": f"#/definitions/t{number - 1}"}
+            definitions[f"t{number}"] = {"type": "object", "properties": {"a": part}}
+        schema = {"$ref": "#/definitions/t149", "definitions": definitions}
+        return formats.parse("JSON", json.dumps(schema), {}, is_new=True)
+
+    (reason,) = formats.compatibility("JSON", chain("string"), chain("number"))
+    assert "TYPE_CHANGED" in reason
+
+
+def test_what_defs_lack_may_be_in_definitions_but_not_the_other_way_round() -> None:
+    def parse(used: str, has: str, name: str = "") -> formats.Parsed:
+        referred = {"a.json": json.dumps({has: {"k": {"type": "string"}}})}
+        schema = {"$id": "http://h/b.json", has: {"k": {}}, "$ref": f"{name}#/{used}/k"}
+        return formats.parse("JSON", json.dumps(schema), referred, is_new=True)
+
+    for name in ("", "a.json"):
+        assert parse("$defs", "definitions", name)
+        with pytest.raises(InvalidSchemaError, match="Unresolved"):
+            parse("definitions", "$defs", name)
+
+
+def test_values_of_an_enum_may_have_their_names_in_any_order() -> None:
+    one, two = '{"enum":[{"a":1,"b":2}]}', '{"enum":[{"b":2,"a":1}]}'
+    old, new = (formats.parse("JSON", text, {}, is_new=True) for text in (one, two))
+    assert formats.compatibility("JSON", new, old) == []
 
 
 def test_names_of_stored_avro_schemas_may_have_letters_of_all_languages() -> None:
@@ -88,6 +140,48 @@ def test_a_descriptor_with_names_that_no_file_can_have_is_refused() -> None:
 def test_names_in_quotes_are_written_with_escapes(text: str) -> None:
     written = formats.parse("PROTOBUF", text, {}, is_new=True).canonical()
     assert formats.parse("PROTOBUF", written, {}, is_new=True).canonical() == written
+
+
+def test_a_range_of_one_number_is_written_as_it_was_given() -> None:
+    lines = ["reserved 5 to 5, 6;", "extensions 100 to 100;", "extensions 200;"]
+    parsed = formats.parse("PROTOBUF", f"message M {{ {' '.join(lines)} }}", {}, is_new=True)
+    assert [line for line in lines if line in parsed.canonical()] == lines
+    normalized = parsed.normalized().canonical()
+    assert "reserved 5;\n  reserved 6;" in normalized
+    assert "extensions 100;\n  extensions 200;" in normalized
+
+
+KNOWN_FILES = "any api descriptor duration empty field_mask source_context struct timestamp type"
+
+
+def defined(made: Any, prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield the types of a file, or of a message, and what a field of each is."""
+    for enum in made.enum_type:
+        yield f"{prefix}.{enum.name}", "TYPE_ENUM"
+    for message in getattr(made, "message_type", None) or made.nested_type:
+        if not message.options.map_entry:
+            yield f"{prefix}.{message.name}", "TYPE_MESSAGE"
+            yield from defined(message, f"{prefix}.{message.name}")
+
+
+@pytest.mark.parametrize("name", [*KNOWN_FILES.split(), "wrappers"])
+def test_all_types_of_the_files_that_protobuf_brings_are_known(name: str) -> None:
+    file = descriptor_pb2.FileDescriptorProto()
+    import_module(f"google.protobuf.{name}_pb2").DESCRIPTOR.CopyToProto(file)
+    kinds = dict(defined(file, "google.protobuf"))
+    fields = [f"optional {each} f{i} = {i};" for i, each in enumerate(kinds, 1)]
+    text = f'import "google/protobuf/{name}.proto"; message M {{ {" ".join(fields)} }}'
+    schema = formats.parse("PROTOBUF", text, {}, is_new=True)
+    written = base64.b64decode(formats.formatted("PROTOBUF", schema, "serialized"))
+    descriptor = descriptor_pb2.FileDescriptorProto.FromString(written)
+    types = descriptor_pb2.FieldDescriptorProto.Type
+    found = [types.Name(field.type) for field in descriptor.message_type[0].field]
+    assert found == list(kinds.values())
+
+
+def test_rules_of_confluents_metadata_are_known() -> None:
+    text = 'import "confluent/meta.proto"; message M { repeated confluent.Rule r = 1; }'
+    assert formats.parse("PROTOBUF", text, {}, is_new=True)
 
 
 @pytest.mark.parametrize("oneof_index", [-1, 0, 5])
@@ -211,6 +305,8 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
         ("JSON", '{"required":[{}]}'),
         ("JSON", '{"required":[[1]]}'),
         ("JSON", '{"$schema":5}'),
+        ("JSON", '{"minimum":1,"exclusiveMinimum":true}'),
+        ("JSON", f'{{"$schema":"{DRAFT_4}","exclusiveMaximum":1}}'),
         ("JSON", '{"properties":{"a":{"$id":"x","$schema":[]}}}'),
         ("JSON", '{"$id":"http://a/b","items":{"$id":"http://[x","allOf":[{"$ref":"#a"}]}}'),
         ("PROTOBUF", r'option a="\U00110000";'),
@@ -227,6 +323,11 @@ def test_what_jackson_cannot_read_or_write_is_no_json(text: str) -> None:
 def test_odd_values_are_refused(kind: str, text: str) -> None:
     with pytest.raises(InvalidSchemaError):
         formats.parse(kind, text, {}, is_new=True)
+
+
+def test_in_draft_4_a_limit_is_excluded_by_a_boolean() -> None:
+    text = f'{{"$schema":"{DRAFT_4}","minimum":1,"exclusiveMinimum":true}}'
+    assert formats.parse("JSON", text, {}, is_new=True)
 
 
 @pytest.mark.parametrize("logical_type", ['["x"]', "{}", "5"])

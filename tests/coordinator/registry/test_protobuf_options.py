@@ -72,6 +72,33 @@ def test_a_dotted_name_is_an_option_of_an_option(name: str) -> None:
     assert not middle.is_extension
 
 
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("(x).(y)", ["(x)", "(y)"]),
+        ("(x).y.(z.w)", ["(x)", "y", "(z.w)"]),
+        ("features.(pb.go).api_level", ["features", "(pb.go)", "api_level"]),
+        ("(x) . y . ( z )", ["(x)", "y", "(z)"]),
+    ],
+)
+def test_each_part_of_a_name_may_be_an_extension(name: str, names: list[str]) -> None:
+    (option,) = parse_file(file_with(f"int32 f = 1 [{name} = OPEN];")).messages[0].fields[0].options
+    found, value = [], option
+    while isinstance(value, Option):
+        found.append(f"({value.name})" if value.is_extension else value.name)
+        value = value.value
+    assert (found, value) == (names, "OPEN")
+    schema = formats.parse("PROTOBUF", file_with(f"option {name} = OPEN;"), {}, is_new=True)
+    assert f"option {'.'.join(names)} = OPEN;" in schema.canonical()
+    assert formats.formatted("PROTOBUF", schema, "serialized")
+
+
+@pytest.mark.parametrize("name", ["(x).", "x.(y", "x(y)", "(x)(y)"])
+def test_a_name_of_an_option_that_is_not_complete_is_refused(name: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"Syntax error in \d+:\d+"):
+        parse_file(file_with(f"option {name} = 1;"))
+
+
 def test_a_field_has_its_options_in_brackets() -> None:
     file = parse_file(file_with("int32 f = 1 [deprecated = true, (my) = [1, 2], (my).a = 'x'];"))
     first, second, third = file.messages[0].fields[0].options
