@@ -167,7 +167,7 @@ class RegistryService:
             await self._log.follow()
             decision = await decide()
             if await self._log.append(decision.records):
-                self._log.registry.state.equivalences.update(decision.equivalences)
+                self._log.registry.state.note_equivalence(decision.equivalence)
                 return decision
 
 

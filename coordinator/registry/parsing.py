@@ -79,16 +79,18 @@ class SchemaParser:
     def equivalents(
         self, versions: Sequence[SchemaVersion], equivalence: bytes
     ) -> list[SchemaVersion]:
-        """Return the versions that have a digest, the newest first. Raises NotDoneError.
+        """Return the versions of a subject that have a digest, the newest first.
 
-        Linear in the versions: 0.1 µs for each that is known.
+        Linear in the versions: 0.1 µs for each that is known. Raises NotDoneError.
         """
-        known = self._state.equivalences
+        if not versions:
+            return []
+        known = self._state.context_of(versions[0].subject).equivalences
         while unknown := [version for version in versions if version.schema.md5 not in known]:
-            self._learn(unknown)
+            self._learn(unknown, known)
         return [v for v in reversed(versions) if known[v.schema.md5] == equivalence]
 
-    def _learn(self, versions: Sequence[SchemaVersion]) -> None:
+    def _learn(self, versions: Sequence[SchemaVersion], known: dict[bytes, bytes]) -> None:
         """Find the digests of the first stored versions.
 
         Some are parsed together, so that a decision is made again once for all of them. A text that
@@ -103,7 +105,7 @@ class SchemaParser:
             letters += forms[-1][1].letters
         found = self._digests([form for _, form in forms])
         for (version, _), equivalence in zip(forms, found, strict=True):
-            self._state.equivalences[version.schema.md5] = equivalence
+            known[version.schema.md5] = equivalence
 
     def _form_of_any(self, version: SchemaVersion) -> Form:
         """A stored version, without its references if they are not all there."""
@@ -134,10 +136,11 @@ class SchemaParser:
         `deleted`: soft-deleted versions may be referred to. Raises InvalidSchemaError.
         """
         texts: dict[str, str] = {}
+        visited: set[str] = set()
         try:
             with limited(_MAX_REFERENCES):
                 own = tuple(
-                    replace(each, version=self._resolve(subject, each, texts, set(), deleted))
+                    replace(each, version=self._resolve(subject, each, texts, visited, 0, deleted))
                     for each in references
                 )
         except TooManyStepsError:
@@ -149,10 +152,14 @@ class SchemaParser:
         subject: str,
         reference: Reference,
         texts: dict[str, str],
-        above: set[tuple[str, int]],
+        visited: set[str],
+        depth: int,
         deleted: bool,
     ) -> int:
-        """Add a reference's text, after those that it needs; return its version."""
+        """Add a reference's text, after those that it needs; return its version.
+
+        A name that is already visited keeps its text: of an inner reference of that name, too.
+        """
         spend()
         owner = subjects.beside(subject, reference.subject)
         found = self._state.version(owner, reference.version, deleted=deleted)
@@ -160,13 +167,13 @@ class SchemaParser:
             raise InvalidSchemaError(
                 f'No schema reference found for subject "{owner}" and version {reference.version}'
             )
-        place = (found.subject, found.version)
-        if reference.name not in texts and place not in above:
-            if len(above) >= _MAX_DEPTH:
+        if reference.name not in visited:
+            visited.add(reference.name)
+            if depth >= _MAX_DEPTH:
                 raise InvalidSchemaError(f"references to references, more than {_MAX_DEPTH} deep")
             for needed in found.schema.references:
-                self._resolve(found.subject, needed, texts, {*above, place}, deleted)
-            texts.setdefault(reference.name, found.schema.text)
+                self._resolve(found.subject, needed, texts, visited, depth + 1, deleted)
+            texts[reference.name] = found.schema.text
         return found.version
 
 

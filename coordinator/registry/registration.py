@@ -55,12 +55,12 @@ _DEFAULTS = ("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideR
 class Decision(Generic[R]):
     """The records to append, and the reply to give once they are replayed.
 
-    `equivalences` are then known (RegistryState.equivalences): a new version is not parsed again.
+    `equivalence` (subject, fingerprint, digest) is then known: a new version is not parsed again.
     """
 
     reply: R
     records: tuple[Record, ...] = ()
-    equivalences: tuple[tuple[bytes, bytes], ...] = ()
+    equivalence: tuple[str, bytes, bytes] | None = None
 
 
 class Registration:
@@ -105,7 +105,7 @@ class Registration:
         if not mode.is_import and not force:
             self._check_compatible(subject, parsed, live, config)
         added = self._added(subject, request, parsed.schema, schema_id, mode)
-        return replace(added, equivalences=((parsed.schema.md5, parsed.equivalence),))
+        return replace(added, equivalence=(subject, parsed.schema.md5, parsed.equivalence))
 
     def look_up(
         self,

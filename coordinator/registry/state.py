@@ -48,6 +48,9 @@ class Context:
         # Of an id: the versions with it in each subject, in rising order; the subjects in the order
         # of registration.
         self.versions_by_id: dict[int, dict[str, list[int]]] = {}
+        # By fingerprint: digests of stored schemas, as far as they are known (parsing.py). One text
+        # may have different ones in two contexts, because it may refer to different schemas there.
+        self.equivalences: dict[bytes, bytes] = {}
 
     def id_of(self, md5: bytes) -> int | None:
         """Return the id that the schema with a fingerprint has in its newest record."""
@@ -69,9 +72,6 @@ class RegistryState:
         # Of a version: the versions that refer to it.
         self._referrers: dict[SchemaKey, set[SchemaKey]] = {}
         self._live_counts: dict[str, int] = {}  # versions that are not soft-deleted
-        # By fingerprint: digests of stored schemas, as far as they are known. See parsing.py, which
-        # fills it.
-        self.equivalences: dict[bytes, bytes] = {}
         # Keys that the log has in another spelling than ours (see records).
         self._other_spellings: dict[Key, set[bytes]] = {}
 
@@ -170,7 +170,6 @@ class RegistryState:
     def _forget_uses(self, version: SchemaVersion) -> None:
         """Forget what is known of a version besides its place in its subject."""
         subject, number = version.subject, version.version
-        self.equivalences.pop(version.schema.md5, None)
         if not version.deleted:
             self._live_counts[subject] -= 1
         key = SchemaKey(subject, number)
@@ -180,6 +179,7 @@ class RegistryState:
             if not referrers:
                 self._referrers.pop(referred, None)
         context = self.context_of(subject)
+        context.equivalences.pop(version.schema.md5, None)
         ids = context.ids_by_md5[version.schema.md5]
         del ids[key]
         if not ids:
@@ -275,6 +275,12 @@ class RegistryState:
         if create:
             return self.contexts.setdefault(name, Context())
         return self.contexts.get(name) or Context()
+
+    def note_equivalence(self, equivalence: tuple[str, bytes, bytes] | None) -> None:
+        """Keep the digest of a version that was stored: its subject, fingerprint and digest."""
+        if equivalence is not None:
+            subject, md5, digest = equivalence
+            self.context_of(subject).equivalences[md5] = digest
 
     def by_id(self, schema_id: int, subject: str = "") -> SchemaVersion | None:
         """Return a version with an id.

@@ -37,7 +37,7 @@ class Log:
     def do(self, decision: Decision[Any]) -> Any:
         for record in decision.records:
             self.write(record)
-        self.registry.state.equivalences.update(decision.equivalences)
+        self.registry.state.note_equivalence(decision.equivalence)
         return decision.reply
 
     def write(self, record: Record) -> None:
@@ -263,6 +263,31 @@ def test_look_up_finds_a_schema_by_its_resolved_text(log: Log) -> None:
 
     resolved = record_type({"name": "b", "type": json.loads(record_type(A, name="n.B"))})
     assert log.registry.look_up("r", schema_request({"schema": resolved})) == made
+
+
+def test_one_text_is_another_schema_where_it_refers_to_another(log: Log) -> None:
+    reference = {"name": "P", "subject": "p", "version": 1}
+    referring = '{"type": "record", "name": "R", "fields": [{"name": "p", "type": "P"}]}'
+    inlined = {}
+    for context, field in (("", "int"), (":.a:", "long")):
+        text = record_type({"name": "x", "type": field}, name="P")
+        log.register(f"{context}p", text)
+        log.register(f"{context}s", referring, references=[reference])
+        inlined[context] = schema_request({"schema": referring.replace('"P"', text)})
+    for context, request in inlined.items():
+        assert log.registry.look_up(f"{context}s", request).subject == f"{context}s"
+
+
+def test_the_nearest_reference_of_a_name_counts(log: Log) -> None:
+    log.register("c", '{"type": "string"}', schemaType="JSON")
+    older = {"name": "c.json", "subject": "c", "version": 1}
+    log.do(log.registry.change_config("c", {"compatibility": "NONE"}))
+    newer = '{"type": "object", "properties": {"old": {"$ref": "c.json"}}}'
+    log.register("c", newer, schemaType="JSON", references=[older])
+    body = {"schemaType": "JSON", "references": [{**older, "version": 2}]}
+    log.register("s", '{"$ref": "c.json"}', **body)
+    changed = schema_request({"schema": '{"type": "string"}', "schemaType": "JSON"})
+    assert log.registry.incompatibilities("s", changed)
 
 
 def test_look_up_passes_over_a_context_that_lacks_a_reference(log: Log) -> None:
@@ -535,17 +560,17 @@ def test_a_key_in_another_spelling_is_deleted_with_ours(log: Log) -> None:
 
 
 def test_digests_are_forgotten_with_their_versions(log: Log) -> None:
-    equivalences = log.registry.state.equivalences
+    state, subjects = log.registry.state, ("s", ":.c:s")
     log.registry.register("s", schema_request({"schema": '"string"'}))  # not stored
-    assert not equivalences
-    for subject in ("s", ":.c:s"):
+    assert not state.context_of("s").equivalences
+    for subject in subjects:
         log.register(subject, '"int"')
         log.register(subject, '{"type": "int", "doc": "again"}')
-    assert equivalences
-    for subject in ("s", ":.c:s"):
+        assert state.context_of(subject).equivalences
+    for subject in subjects:
         log.do(log.registry.delete_subject(subject))
         log.do(log.registry.delete_subject(subject, permanent=True))
-    assert not equivalences
+        assert not state.context_of(subject).equivalences
 
 
 def test_guids_and_types(log: Log) -> None:
