@@ -42,6 +42,7 @@ from tests.support.broker_in_loop import until
 from tests.support.contexts import handled, request_context
 from tests.support.log_box import NOW_MS, batch_of, read_slice, split
 from tests.support.partition_logs import UnsyncedFiles
+from tests.support.share_requests import SHARE_GROUP
 
 from .life import (
     FIRST,
@@ -60,7 +61,6 @@ from .life import (
     open_broker,
     stop,
 )
-from .share_requests import SHARE_GROUP
 
 
 class Found(NamedTuple):

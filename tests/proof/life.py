@@ -52,9 +52,7 @@ from tests.support.broker_in_loop import BrokerInLoop, produce_to, until
 from tests.support.broker_process import free_ports
 from tests.support.dirty_logs import clean
 from tests.support.log_box import NOW_MS, batch_of
-
-from .journal import JournalledFiles, Mark
-from .share_requests import (
+from tests.support.share_requests import (
     ACCEPT,
     RELEASE,
     acknowledge,
@@ -63,6 +61,8 @@ from .share_requests import (
     leave_session,
     settings_of_group,
 )
+
+from .journal import JournalledFiles, Mark
 
 FIRST, SECOND = "first", "second"  # the data directories
 PRODUCE_VERSION = 12  # the broker adds partitions to a transaction

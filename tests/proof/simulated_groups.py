@@ -16,8 +16,15 @@ from odradek.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from tests.support.share_requests import (
+    ACCEPT,
+    RELEASE,
+    acknowledge,
+    fetch,
+    heartbeat,
+    settings_of_group,
+)
 
-from .share_requests import ACCEPT, RELEASE, acknowledge, fetch, heartbeat, settings_of_group
 from .world import PARTITIONS, RETRIED, SESSION_MS, TOPIC, Client, ConnectionCutError, Place, World
 
 CLASSIC_GROUP = "classic"

@@ -17,19 +17,9 @@ from odradek.protocol.messages.fetch import (
     FetchRequest,
     FetchTopic,
 )
-from odradek.protocol.messages.share_acknowledge import (
-    ShareAcknowledgeAcknowledgementBatch,
-    ShareAcknowledgePartition,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeTopic,
-)
-from odradek.protocol.messages.share_fetch import (
-    ShareFetchPartition,
-    ShareFetchRequest,
-    ShareFetchTopic,
-)
 from odradek.protocol.schema import replace
 from odradek.storage.log_manager import LogManager
+from tests.support import share_requests
 from tests.support.broker_in_loop import produce_to
 from tests.support.contexts import broker_with_topic, handled, request_context
 from tests.support.log_box import NOW_MS, batch_of
@@ -138,19 +128,7 @@ async def test_a_share_fetch_names_the_leader(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Shares, "open", not_led)
-    partition = ShareFetchPartition(partition_index=0, acknowledgement_batches=[])
-    topic_id = broker.metadata.topics["t"].id
-    request = ShareFetchRequest(
-        group_id="g",
-        member_id="m",
-        share_session_epoch=0,
-        max_wait_ms=0,
-        min_bytes=0,
-        max_records=1,
-        batch_size=1,
-        topics=[ShareFetchTopic(topic_id=topic_id, partitions=[partition])],
-        forgotten_topics_data=[],
-    )
+    request = share_requests.fetch("m", 0, broker.metadata.topics["t"].id, 0, 1)
     context = request_context(broker, 1, NOW_MS, ApiKey.SHARE_FETCH)
     response = handled(context, request)
     if isinstance(response, Awaitable):
@@ -165,19 +143,11 @@ async def test_a_share_acknowledgement_names_the_leader(
 ) -> None:
     monkeypatch.setattr(Shares, "acknowledge", not_led)
     context = request_context(broker, 1, NOW_MS, ApiKey.SHARE_ACKNOWLEDGE)
-    broker.coordinators.shares.sessions.open(SessionKey("g", "m"), [], context.session)
-    batch = ShareAcknowledgeAcknowledgementBatch(
-        first_offset=0, last_offset=0, acknowledge_types=[1]
-    )
-    partition = ShareAcknowledgePartition(partition_index=0, acknowledgement_batches=[batch])
+    member = SessionKey(share_requests.SHARE_GROUP, "m")
+    broker.coordinators.shares.sessions.open(member, [], context.session)
     topic_id = broker.metadata.topics["t"].id
-    request = ShareAcknowledgeRequest(
-        group_id="g",
-        member_id="m",
-        share_session_epoch=1,
-        topics=[ShareAcknowledgeTopic(topic_id=topic_id, partitions=[partition])],
-    )
-    response = handled(context, request)
+    accepted = {0: share_requests.ACCEPT}
+    response = handled(context, share_requests.acknowledge("m", 1, topic_id, 0, accepted))
     (answered,) = response.responses[0].partitions
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     check(broker, response, answered, code, is_named=True, has_address=True)
