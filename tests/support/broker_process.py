@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
@@ -30,8 +31,9 @@ STOP_SECONDS = 300.0  # Java writes an archive of its classes while others keep 
 SERVE = (str(Path(sys.executable).with_name("odradek")), "serve")
 # Below the range that the kernel gives to outgoing connections: a client that retries while its
 # broker is down could otherwise be given that very port, and connect to itself.
-# Test processes that run side by side (pytest-xdist) have ports of their own: while a test restarts
-# its broker, nobody else may take the port.
+# Test processes that run side by side have ports of their own: while a test restarts its broker,
+# nobody else may take the port. Workers of pytest-xdist divide the ports. Other runs of the tests
+# on the machine see those that this process holds.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 PORTS = range(20_000 + WORKER, 32_000, WORKERS)
@@ -59,20 +61,35 @@ def against_apache_kafka() -> bool:
     return os.environ.get("ODRADEK_TEST_BROKER", "odradek") == "kafka"
 
 
+# Sockets that are bound to the newest ports and do not listen: brokers can, with SO_REUSEADDR.
+_held: deque[socket.socket] = deque()
+MAX_HELD = 200
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 on which nobody listens now."""
+    """Ports of 127.0.0.1 that nobody uses now, held for this process."""
     found: list[int] = []
     start = (os.getpid() * 37 + time.monotonic_ns() // 1000) % len(PORTS)
     for step in range(len(PORTS)):
         port = PORTS[(start + step) % len(PORTS)]
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                found.append(port)
+        with contextlib.suppress(OSError):
+            _hold(port)
+            found.append(port)
         if len(found) == count:
             return found
     raise RuntimeError("no free port")
+
+
+def _hold(port: int) -> None:
+    """Bind a port. Raises OSError if another socket is bound to it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+    holder = socket.socket()
+    _held.append(holder)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", port))
+    if len(_held) > MAX_HELD:
+        _held.popleft().close()
 
 
 class BrokerProcess:
