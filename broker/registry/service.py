@@ -14,7 +14,6 @@ ends: so no more requests wait than the server has connections.
 from __future__ import annotations
 
 import asyncio
-import pickle
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import TypeVar
@@ -26,17 +25,16 @@ from odradek.coordinator.registry.errors import ErrorCode as Code
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
-from odradek.coordinator.registry.schema_work import NotDoneError, Work
+from odradek.coordinator.registry.schema_work import Done, NotDoneError, Work
 from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .remote_work import do_work
+from .remote_work import do_work, pickled
 from .schema_log import SchemaLog
 
 T = TypeVar("T")
 Ask = Callable[[Registry], T]
 AskAll = Callable[[Registry, Step], T]
-Done = dict[Work[object], object]
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -111,16 +109,20 @@ class RegistryService:
 
     async def _with_work(self, decide: Callable[[Done], Awaitable[T]], client: Hashable) -> T:
         """Decide, and have done what that needs, until it needs nothing more."""
-        done: Done = {}
+        done = Done()
         while True:
             try:
                 return await decide(done)
             except NotDoneError as error:
-                done[error.work] = await self._do(error.work, client)
+                work = error.work
+            if work is None:
+                await asyncio.sleep(0)
+            else:
+                done.results[work] = await self._do(work, client)
 
     async def _do(self, work: Work[object], client: Hashable) -> object:
         try:
-            result: object = await self._walks.run(do_work, pickle.dumps(work), client)
+            result: object = await self._walks.run(do_work, await pickled(work), client)
         except ApiError as error:
             raise _store_error(error) from error
         return result

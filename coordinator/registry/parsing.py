@@ -7,11 +7,11 @@ from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
 from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
-from .schema_work import Equivalences, Form, SchemaWork, digest
+from .schema_work import Equivalences, Form, References, SchemaWork, digest
 from .schemas import AVRO, Reference, Schema, SchemaVersion
 from .state import RegistryState
 
-_MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
+_MAX_REFERENCES = 1000  # of a schema, and of all that it refers to
 _MAX_DEPTH = 100
 # Stored schemas that are parsed together: so many, and about so many letters.
 _MAX_AT_ONCE = 500
@@ -70,10 +70,16 @@ class SchemaParser:
     def form_of(self, version: SchemaVersion) -> Form:
         """Return a stored version with the texts of what it refers to, which may be soft-deleted.
 
-        Raises InvalidSchemaError.
+        Raises InvalidSchemaError, NotDoneError.
         """
         schema = version.schema
-        _, texts = self._resolved(version.subject, schema.references, deleted=True)
+        if not schema.references:
+            return Form(schema.schema_type, schema.text)
+
+        def collect() -> References:
+            return self._resolved(version.subject, schema.references, deleted=True)[1]
+
+        texts = self._work.collected((version.subject, version.version), collect)
         return Form(schema.schema_type, schema.text, texts)
 
     def equivalents(
@@ -106,6 +112,7 @@ class SchemaParser:
         found = self._digests([form for _, form in forms])
         for (version, _), equivalence in zip(forms, found, strict=True):
             known[version.schema.md5] = equivalence
+        self._work.forget_collected()
 
     def _form_of_any(self, version: SchemaVersion) -> Form:
         """A stored version, without its references if they are not all there."""
@@ -130,7 +137,7 @@ class SchemaParser:
 
     def _resolved(
         self, subject: str, references: Iterable[Reference], *, deleted: bool
-    ) -> tuple[tuple[Reference, ...], tuple[tuple[str, str], ...]]:
+    ) -> tuple[tuple[Reference, ...], References]:
         """Return references with real versions, and the names and texts of all that they need.
 
         `deleted`: soft-deleted versions may be referred to. Raises InvalidSchemaError.
@@ -145,7 +152,7 @@ class SchemaParser:
                 )
         except TooManyStepsError:
             raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references") from None
-        return own, tuple(texts.items())
+        return own, References(texts.items())
 
     def _resolve(
         self,

@@ -3,7 +3,8 @@
 A piece of work is a value that says all that it needs, and `run` is a function of it. A decision of
 the registry asks SchemaWork for results. Short work is done at once. For long work that nobody has
 done yet the decision ends with NotDoneError: the caller has it done in another process
-(broker/registry/service.py), and decides again with the result. So a decision is always quick.
+(broker/registry/service.py), and decides again with the result. So a decision is always quick. It
+also ends after it has collected the references of some versions, which are kept for the next time.
 
 Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
 """
@@ -11,7 +12,7 @@ Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -28,12 +29,16 @@ logger = logging.getLogger("odradek.registry")
 # milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
 _LETTERS_OF_ONE = 100  # what each of many schemas counts, too
+_LETTERS_OF_REFERENCE = 20
 _SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
 _MAX_STEPS = 1_000_000
 _MAX_STEPS_OF_A_LETTER = 20
 _MAX_KEPT_LETTERS = 8 << 20  # a parsed schema takes about ten times the memory of its text
 _COST_OF_ONE = 1000  # what a short text counts, too
+# References that are collected in one turn, a microsecond or two each, and in all of a decision.
+_REFERENCES_AT_ONCE = 500
+_MAX_REFERENCES = 100_000
 _MAX_SHOWN_TEXT = 10 * 1024
 TOO_COMPLICATED = "the schema is too complicated"
 _OTHER_TYPE = "Incompatible because of different schema type"
@@ -43,6 +48,39 @@ V = TypeVar("V")
 R = TypeVar("R", covariant=True)
 
 Parse = Callable[["Form"], Parsed]
+Place = tuple[str, int]  # a subject, and a version of it
+
+
+class References:
+    """The names and texts of what a schema refers to, and the length of all.
+
+    Pieces of work have very many, and are keys: so the hash is computed once.
+    """
+
+    __slots__ = ("_hash", "letters", "texts")
+
+    def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
+        self.texts = tuple(texts)
+        self.letters = sum(len(text) + _LETTERS_OF_REFERENCE for _, text in self.texts)
+        self._hash = hash(self.texts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, References)
+            and self._hash == other._hash
+            and self.texts == other.texts
+        )
+
+    def __reduce__(self) -> tuple[type["References"], tuple[object]]:
+        return References, (self.texts,)  # another process has other hashes
+
+
+NO_REFERENCES = References()
 
 
 class Form(NamedTuple):
@@ -54,7 +92,7 @@ class Form(NamedTuple):
 
     schema_type: str
     text: str
-    references: tuple[tuple[str, str], ...] = ()
+    references: References = NO_REFERENCES
     is_new: bool = False
     is_normalized: bool = False
     checks_fields: bool = False
@@ -62,11 +100,11 @@ class Form(NamedTuple):
     @property
     def letters(self) -> int:
         """The length of all texts."""
-        return len(self.text) + sum(len(text) for _, text in self.references)
+        return len(self.text) + self.references.letters
 
     def parsed(self) -> Parsed:
         """Raises InvalidSchemaError."""
-        found = parse(self.schema_type, self.text, dict(self.references), is_new=self.is_new)
+        found = parse(self.schema_type, self.text, dict(self.references.texts), is_new=self.is_new)
         if self.checks_fields:
             found.check_fields()
         return found.normalized() if self.is_normalized else found
@@ -245,11 +283,20 @@ class Invalid(NamedTuple):
 
 
 class NotDoneError(Exception):
-    """A decision needs the result of long work."""
+    """A decision needs the result of long work; without any, it has to go on in another turn."""
 
-    def __init__(self, work: Work[object]) -> None:
+    def __init__(self, work: Work[object] | None = None) -> None:
         super().__init__("long work is not done yet")
         self.work = work
+
+
+class Done:
+    """What was done for a decision: the results of long work, and the references of versions."""
+
+    def __init__(self) -> None:
+        self.results: dict[Work[object], object] = {}
+        self.references: dict[Place, References] = {}
+        self.count = 0  # of these references
 
 
 class KeptByLength(Generic[K, V]):
@@ -281,16 +328,37 @@ class SchemaWork:
     def __init__(self) -> None:
         self._parsed: KeptByLength[Form, Parsed] = KeptByLength()
         self._described: KeptByLength[Form, Description] = KeptByLength()
-        self._done: Mapping[Work[object], object] = {}
+        self._done: Done | None = None
+        self._collected = 0  # references in this turn
 
     @contextmanager
-    def knowing(self, done: Mapping[Work[object], object]) -> Any:
+    def knowing(self, done: "Done") -> Any:
         """While a decision is made that needed this work."""
         self._done = done
+        self._collected = 0
         try:
             yield
         finally:
-            self._done = {}
+            self._done = None
+
+    def collected(self, place: Place, collect: Callable[[], References]) -> References:
+        """Return the references of a stored version, collected once in a decision.
+
+        Raises InvalidSchemaError, NotDoneError.
+        """
+        done = self._done
+        if done is None:
+            return collect()
+        found = done.references.get(place)
+        if found is None:
+            if self._collected >= _REFERENCES_AT_ONCE:
+                raise NotDoneError
+            found = done.references[place] = collect()
+            self._collected += len(found.texts)
+            done.count += len(found.texts)
+            if done.count > _MAX_REFERENCES:
+                raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references of all versions")
+        return found
 
     def describe(self, form: Form) -> Description:
         """Raises InvalidSchemaError, NotDoneError."""
@@ -305,10 +373,16 @@ class SchemaWork:
             self._described.put(form, found, form.letters + len(found.text))
         return found
 
+    def forget_collected(self) -> None:
+        """Forget the references that were collected, which are needed no more."""
+        if self._done is not None:
+            self._done.references.clear()
+            self._done.count = 0
+
     def result(self, work: Work[R]) -> R:
         """Return the result of work. Raises InvalidSchemaError, NotDoneError."""
-        if work in self._done:
-            result = self._done[work]
+        if self._done is not None and work in self._done.results:
+            result = self._done.results[work]
         elif work.letters <= SHORT_LETTERS:
             try:
                 result = outcome(work, self._parse, steps=_SHORT_STEPS)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import pickle
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -19,10 +18,10 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import msgspec
 
 from odradek.broker.broker import Broker
-from odradek.broker.registry.remote_work import do_work
+from odradek.broker.registry.remote_work import do_work, pickled
 from odradek.coordinator.registry import subjects
 from odradek.coordinator.registry.errors import RegistryError
-from odradek.coordinator.registry.schema_work import NotDoneError, Work
+from odradek.coordinator.registry.schema_work import Done, NotDoneError
 from odradek.coordinator.registry.schemas import AVRO, JSON, PROTOBUF, TOPIC, SchemaVersion
 from odradek.coordinator.runtime.steps import Step
 from odradek.protocol.errors import ApiError
@@ -117,7 +116,7 @@ class Schemas:
 
     async def _reader(self, registry: Registry, version: SchemaVersion, client: Hashable) -> _Read:
         """Make what reads the values of a schema. Raises anything."""
-        done: dict[Work[object], object] = {}
+        done = Done()
         while True:
             try:
                 async with self._lock:
@@ -125,7 +124,9 @@ class Schemas:
                         return await asyncio.to_thread(_reader, registry, version)
             except NotDoneError as error:
                 work = error.work
-            done[work] = await self._broker.fetching.walks.run(do_work, pickle.dumps(work), client)
+            if work is not None:
+                data = await pickled(work)
+                done.results[work] = await self._broker.fetching.walks.run(do_work, data, client)
 
     async def _registry(self) -> Registry:
         if TOPIC not in self._broker.metadata.topics:

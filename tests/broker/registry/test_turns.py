@@ -14,6 +14,9 @@ from tests.support.turns import TURN_MS, MeasuredBroker, measured_broker
 pytestmark = pytest.mark.slow
 
 ATTEMPTS = 15
+# Versions of a subject, each of which refers to a schema that refers to very many.
+LEAVES = 300
+VERSIONS = 20
 FIELDS = 6_000  # nearly a mebibyte, which is the limit of a request's body
 
 
@@ -39,6 +42,15 @@ def long_schema(first_name: str) -> str:
     return json.dumps({"type": "record", "name": "Long", "fields": fields}, separators=(",", ":"))
 
 
+def record(name: str, *fields: str) -> str:
+    parts = [{"name": field, "type": "int", "default": 0} for field in fields]
+    return json.dumps({"type": "record", "name": name, "fields": parts})
+
+
+def reference(name: str, subject: str) -> dict[str, Any]:
+    return {"name": name, "subject": subject, "version": 1}
+
+
 def test_a_schema_of_a_megabyte_is_registered_and_compared_in_short_turns(
     broker: MeasuredBroker, port: int
 ) -> None:
@@ -50,6 +62,28 @@ def test_a_schema_of_a_megabyte_is_registered_and_compared_in_short_turns(
         registry.register(f"s{attempt}", long_schema("a"))
         broker.turns()
         registry.register(f"s{attempt}", long_schema("b"))
+        longest_ms = min(longest_ms, broker.turns().longest_ms)
+        if longest_ms <= TURN_MS:
+            break
+    assert longest_ms <= TURN_MS
+
+
+def test_versions_with_many_references_are_compared_in_short_turns(
+    broker: MeasuredBroker, port: int
+) -> None:
+    registry = RegistryClient(f"http://127.0.0.1:{port}")
+    for index in range(LEAVES):
+        registry.register(f"leaf{index}", record(f"Leaf{index}"))
+    leaves = [reference(f"Leaf{index}", f"leaf{index}") for index in range(LEAVES)]
+    registry.register("hub", record("Hub"), references=leaves)
+    registry.put("/config/s", {"compatibility": "BACKWARD_TRANSITIVE"})
+    for number in range(VERSIONS):
+        uses = [reference(f"Hub{number}", "hub"), reference("Hub", "hub")]
+        registry.register("s", record("R", f"a{number}"), references=uses)
+    longest_ms = float("inf")
+    for attempt in range(ATTEMPTS):
+        broker.turns()
+        registry.register("s", record("R", f"b{attempt}"), references=[reference("Hub", "hub")])
         longest_ms = min(longest_ms, broker.turns().longest_ms)
         if longest_ms <= TURN_MS:
             break

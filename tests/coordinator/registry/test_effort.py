@@ -157,7 +157,7 @@ def test_first_reasons_are_those_of_all() -> None:
 def test_short_texts_of_much_work_are_left_to_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    work = Describe(Form("AVRO", avro_defaults(18), (), True))
+    work = Describe(Form("AVRO", avro_defaults(18), is_new=True))
     assert work.letters < schema_work.SHORT_LETTERS
     SchemaWork().result(work)
     monkeypatch.setattr(schema_work, "_SHORT_STEPS", 100)
@@ -172,7 +172,7 @@ def test_short_texts_of_much_work_are_left_to_the_process(
 
 
 def test_the_process_gives_work_up_after_steps() -> None:
-    work = Describe(Form("AVRO", avro_defaults(100), (), True))
+    work = Describe(Form("AVRO", avro_defaults(100), is_new=True))
     pickled = pickle.dumps(work)
     assert not isinstance(remote_work.do_work(pickled, limits=SHORT), Invalid)
     with pytest.raises(TooManyRecordsError):

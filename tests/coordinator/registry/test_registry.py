@@ -14,6 +14,7 @@ from odradek.coordinator.registry.requests import SchemaRequest, schema_request,
 from odradek.coordinator.registry.schema_work import (
     Check,
     Describe,
+    Done,
     Equivalences,
     Form,
     Invalid,
@@ -232,7 +233,7 @@ def test_a_schema_has_a_limit_of_references(log: Log) -> None:
     log.register("t", '"int"', references=many)
     more = [*many, {"name": "b", "subject": "t", "version": 1}]
     error = refusal(lambda: log.register("u", '"int"', references=more))
-    assert error.message.endswith("more than 2000 references")
+    assert error.message.endswith("more than 1000 references")
 
 
 # -- looking up ------------------------------------------------------------------------------------
@@ -592,14 +593,15 @@ def decided(
     registry: Registry, request: SchemaRequest, asked: list[type[Work[object]]]
 ) -> Decision[SchemaVersion]:
     """Register a schema; `asked` is the long work that was needed."""
-    done: dict[Work[object], object] = {}
+    done = Done()
     while True:
         with registry.work.knowing(done):
             try:
                 return registry.register("s", request)
             except NotDoneError as error:
-                asked.append(type(error.work))
-                done[error.work] = outcome(error.work, Form.parsed)
+                if error.work is not None:
+                    asked.append(type(error.work))
+                    done.results[error.work] = outcome(error.work, Form.parsed)
 
 
 @pytest.mark.parametrize("length", [100, 10_000])
