@@ -45,15 +45,7 @@ EXIT_TERMINATED = 143
 BUSYBOX = "/bin/busybox"
 TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
-# The sources of a setting of a topic or broker (DescribeConfigsResponse.ConfigSource).
-SOURCES = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-}
-DEFAULT_CONFIG = 5  # nobody has set it
+DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
 
 HERE = Path("/opt/odradek/docker")
 # Where the images of Apache, Bitnami and Confluent have the commands. /bin is /usr/bin.
@@ -396,6 +388,8 @@ def alter_configs(cluster: WireCluster, asked: Namespace) -> None:
 
 def describe_configs(cluster: WireCluster, asked: Namespace) -> None:
     """The settings of one topic or broker, or of each. The name of the brokers' defaults is ""."""
+    from odradek.broker.console.config_words import source_name
+
     kind = kind_of(asked)
     if asked.entity_name or asked.entity_default:
         names = [asked.entity_name]
@@ -413,7 +407,7 @@ def describe_configs(cluster: WireCluster, asked: Namespace) -> None:
         for each in settings:
             if asked.all or each.config_source == source:
                 synonyms = ", ".join(
-                    f"{SOURCES.get(one.source, 'UNKNOWN')}:{one.name}={java_text(one.value)}"
+                    f"{source_name(one.source)}:{one.name}={java_text(one.value)}"
                     for one in each.synonyms
                 )
                 say(
