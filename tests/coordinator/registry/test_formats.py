@@ -51,7 +51,7 @@ def test_avro_texts_name_what_references_define() -> None:
 @pytest.mark.parametrize(
     ("draft", "keyword"),
     [
-        ("http://json-schema.org/draft-04/schema#", "id"),
+        (DRAFT_4, "id"),
         ("http://json-schema.org/draft-07/schema#", "$id"),
         ("https://json-schema.org/draft/2020-12/schema", "$id"),
     ],
