@@ -14,4 +14,5 @@ remote_work    long work on schemas, in that process
 schema_log     the topic: found or created, read, appended to
 access         logins and permissions
 libraries      what must be installed
+first_imports  what schemas need, imported before the first request
 """

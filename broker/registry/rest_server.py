@@ -10,6 +10,7 @@ from odradek.broker.http.server import HttpServer
 from odradek.broker.network.listeners import BoundListener
 from odradek.coordinator.registry.errors import RegistryError
 
+from . import first_imports  # noqa: F401
 from .access import Access
 from .replies import http_error
 from .resources import Resources

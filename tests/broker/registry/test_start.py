@@ -44,6 +44,33 @@ def test_a_broker_without_a_registry_imports_nothing_of_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_first_schemas_import_nothing_on_the_loop() -> None:
+    program = """
+import base64, sys
+import odradek.broker.registry.rest_server
+before = set(sys.modules)
+from odradek.coordinator.registry import formats
+texts = {
+    "AVRO": '{"type":"record","name":"R","fields":[]}',
+    "JSON": '{"patternProperties":{"a.*":{"$ref":"#/definitions/d"}},"definitions":{"d":{}}}',
+    "PROTOBUF": "message M { optional bytes a = 1 [default = 'x']; }",
+}
+other = '{"properties":{"a":{"type":"string"}},"additionalProperties":false}'
+for kind, text in texts.items():
+    parsed = formats.parse(kind, text, {}, is_new=True)
+    formats.compatibility(kind, parsed.normalized(), parsed)
+serialized = formats.formatted("PROTOBUF", parsed, "serialized")
+formats.parse("PROTOBUF", serialized, {}, is_new=True)
+new, old = (formats.parse("JSON", text, {}, is_new=True) for text in (other, texts["JSON"]))
+formats.compatibility("JSON", old, new)
+print([name for name in sorted(set(sys.modules) - before) if not name.startswith("encodings.")])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 @pytest.mark.slow
 def test_a_broker_of_tests_has_a_registry_only_if_it_is_asked_for(tmp_path: Path) -> None:
     with Broker(tmp_path / "one") as broker, pytest.raises(BrokerError, match="registry=True"):
