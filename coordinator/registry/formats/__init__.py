@@ -1,9 +1,9 @@
 """The formats of schemas: parsing, the text that is stored, and compatibility.
 
 Reading order: this file (what the registry calls), effort, avro, avro_compatibility, json_schema,
-json_compatibility, protobuf (protobuf_file, protobuf_parser, protobuf_names, protobuf_text,
-protobuf_descriptor, protobuf_serialized), protobuf_compatibility. A format is imported when its
-first schema is parsed, or before (broker/registry/first_imports.py).
+java_patterns, json_compatibility, protobuf (protobuf_file, protobuf_parser, protobuf_names,
+protobuf_text, protobuf_descriptor, protobuf_serialized), protobuf_compatibility. A format is
+imported when its first schema is parsed, or before (broker/registry/first_imports.py).
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -24,6 +24,7 @@ from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.json_text import InvalidJsonError, dumps, loads
 
 from .effort import spend
+from .java_patterns import fault_of
 
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _STRING = ("minLength", "maxLength", "pattern", "format")
@@ -312,7 +313,7 @@ class _Loader:
                 else:
                     node.keywords[keyword] = _number(value, keyword)
         if kind == "string" and "pattern" in value:
-            node.keywords["pattern"] = _expect(value, "pattern", str)
+            node.keywords["pattern"] = _compilable(_expect(value, "pattern", str), "pattern")
         if name == "integer":
             node.keywords["integer"] = True
         return node
@@ -343,6 +344,7 @@ class _Loader:
         for name, schema in _expect(value, "properties", dict, {}).items():
             node.properties[name] = self._node(schema, resolver, depth)
         for pattern, schema in _expect(value, "patternProperties", dict, {}).items():
+            _compilable(pattern, "patternProperties")
             node.patterns[pattern] = self._node(schema, resolver, depth)
         required = _expect(value, "required", list, [])
         if not all(isinstance(name, str) for name in required):
@@ -417,6 +419,13 @@ def _expect(value: dict[str, Any], keyword: str, kind: type, default: Any = None
     if not isinstance(found, kind):
         raise InvalidSchemaError(f"#/{keyword}: expected {kind.__name__}, found: {dumps(found)}")
     return found
+
+
+def _compilable(pattern: str, keyword: str) -> str:
+    fault = fault_of(pattern)
+    if fault is not None:
+        raise InvalidSchemaError(f"#/{keyword}: {fault}: {pattern}")
+    return pattern
 
 
 def _number(value: dict[str, Any], keyword: str) -> Any:

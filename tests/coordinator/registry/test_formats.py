@@ -330,6 +330,55 @@ def test_in_draft_4_a_limit_is_excluded_by_a_boolean() -> None:
     assert formats.parse("JSON", text, {}, is_new=True)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(",
+        "a)",
+        "[a",
+        "[]",
+        "[^]",
+        "[a[b]",
+        "*",
+        "a|+",
+        "(?:?)",
+        "a**",
+        "a+?+",
+        "(?=a",
+        "(?<n>a",
+        "a\\",
+    ],
+)
+@pytest.mark.parametrize("schema", ['{"pattern":%s}', '{"patternProperties":{%s:{}}}'])
+def test_patterns_that_java_cannot_compile_are_refused(schema: str, pattern: str) -> None:
+    with pytest.raises(InvalidSchemaError):
+        formats.parse("JSON", schema % json.dumps(pattern), {}, is_new=True)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "",
+        "^(a|b)*$",
+        "()|a",
+        "[](]",
+        "[^](]",
+        "[a-z&&[^(]]",
+        r"\(\[\\",
+        r"\Q([\E+",
+        r"\c(",
+        "a*+b+?c??d{2,3}",
+        "(?i)a(?:b)(?=c)(?!d)(?<=e)(?<!f)(?<n>g)",
+        "(?x) a # (",
+        "^*",
+        r"\p{Alpha}",
+    ],
+)
+def test_patterns_that_java_can_compile_are_accepted(pattern: str) -> None:
+    text = json.dumps({"pattern": pattern, "patternProperties": {pattern: {}}})
+    assert formats.parse("JSON", text, {}, is_new=True)
+
+
 @pytest.mark.parametrize("logical_type", ['["x"]', "{}", "5"])
 def test_a_logical_type_may_be_anything(logical_type: str) -> None:
     text = f'{{"type":"int","logicalType":{logical_type}}}'
