@@ -5,7 +5,8 @@ are in the log, and synced if flush.messages demands it. Decisions are quick, ex
 
 - Long schemas are parsed and compared in a process of the broker (processes/record_walks.py), and
   then it is decided again. Other changes are made meanwhile.
-- What goes through all subjects is served in slices. No record is replayed meanwhile.
+- What goes through all subjects, or follows many references, is served in slices. No record is
+  replayed meanwhile.
 
 A request whose client goes away is served to its end if it has the lock. If it waits for it, it
 ends: so no more requests wait than the server has connections.
@@ -26,16 +27,18 @@ from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.registration import Decision
 from odradek.coordinator.registry.registry import Registry
 from odradek.coordinator.registry.schema_work import Done, NotDoneError, Work
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, TakesLongError
 from odradek.protocol.errors import ApiError, ErrorCode
 
-from .remote_work import do_work, pickled
+from .remote_work import in_process
 from .schema_log import SchemaLog
 
 T = TypeVar("T")
 Ask = Callable[[Registry], T]
 AskAll = Callable[[Registry, Step], T]
 
+# References that a decision follows at once: less than a millisecond.
+MAX_REFERENCES_AT_ONCE = 200
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
@@ -62,10 +65,17 @@ class RegistryService:
     async def read(self, ask: Ask[T], client: Hashable = None) -> T:
         """Return what `ask` returns."""
 
+        async def alone(done: Done) -> T:
+            await self._log.follow()
+            return await self._in_slices(_for_all(ask), done)
+
         async def now(done: Done) -> T:
             if not self._is_current():
                 await self._alone(self._log.follow)
-            return self._decide(ask, done)
+            try:
+                return self._at_once(ask, done)
+            except TakesLongError:
+                return await self._alone(partial(alone, done))
 
         return await self._with_work(now, client)
 
@@ -82,7 +92,10 @@ class RegistryService:
         """Store what `decide` decides, and return it."""
 
         async def now(done: Done) -> Decision[T]:
-            return self._decide(decide, done)
+            try:
+                return self._at_once(decide, done)
+            except TakesLongError:
+                return await self._in_slices(_for_all(decide), done)
 
         def change(done: Done) -> Awaitable[Decision[T]]:
             return self._alone(partial(self._changed, partial(now, done)))
@@ -114,29 +127,23 @@ class RegistryService:
             try:
                 return await decide(done)
             except NotDoneError as error:
-                work = error.work
-            if work is None:
-                await asyncio.sleep(0)
-            else:
-                done.results[work] = await self._do(work, client)
+                done.results[error.work] = await self._do(error.work, client)
 
     async def _do(self, work: Work[object], client: Hashable) -> object:
         try:
-            result: object = await self._walks.run(do_work, await pickled(work), client)
+            return await in_process(work, self._walks, self._slices, client)
         except ApiError as error:
             raise _store_error(error) from error
-        return result
 
-    def _decide(self, ask: Ask[T], done: Done) -> T:
-        registry = self._log.registry
-        with registry.work.knowing(done):
-            return ask(registry)
+    def _at_once(self, ask: Ask[T], done: Done) -> T:
+        """Raises TakesLongError if it follows many references."""
+        return ask(self._log.registry.knowing(done, _few_steps()))
 
-    async def _in_slices(self, ask: AskAll[T]) -> T:
+    async def _in_slices(self, ask: AskAll[T], done: Done | None = None) -> T:
         registry = self._log.registry
 
         async def work(slices: Slices) -> T:
-            return ask(registry, slices.step)
+            return ask(registry.knowing(done or Done(), slices.step), slices.step)
 
         return await self._slices.run(work)
 
@@ -171,6 +178,21 @@ class RegistryService:
             if await self._log.append(decision.records):
                 self._log.registry.state.note_equivalence(decision.equivalence)
                 return decision
+
+
+def _few_steps() -> Step:
+    """Return a step that may be taken so many times. Then it raises TakesLongError."""
+    left = iter(range(MAX_REFERENCES_AT_ONCE))
+
+    def step() -> None:
+        if next(left, None) is None:
+            raise TakesLongError
+
+    return step
+
+
+def _for_all(ask: Ask[T]) -> AskAll[T]:
+    return lambda registry, _step: ask(registry)
 
 
 def _store_error(error: ApiError) -> RegistryError:

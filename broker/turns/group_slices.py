@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from time import monotonic
 from typing import Any, TypeVar
 
-from odradek.coordinator.groups.group_decisions import TakesLongError
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, TakesLongError
 
 from .slices import SliceRunner
 

@@ -23,7 +23,7 @@ from odradek.coordinator.modern_groups.group import EpochGroup
 from odradek.coordinator.runtime.alarm import Alarm
 from odradek.coordinator.runtime.journal import Prepared
 from odradek.coordinator.runtime.outcome import JoinedRecord, JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, stepping
+from odradek.coordinator.runtime.steps import Step, TakesLongError, stepping
 from odradek.coordinator.runtime.timers import Now
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.consumer_group import ConsumerGroupTargetAssignmentMemberKey
@@ -46,10 +46,6 @@ _TARGET_KEYS = (
     ConsumerGroupTargetAssignmentMemberKey,
     StreamsGroupTargetAssignmentMemberKey,
 )
-
-
-class TakesLongError(Exception):
-    """The work has taken more time than it may take at once."""
 
 
 class Slicer(Protocol):

@@ -3,19 +3,17 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from odradek.coordinator.runtime.steps import Step
+
 from . import subjects
 from .errors import InvalidSchemaError, RegistryError, invalid_schema
-from .formats.effort import TooManyStepsError, limited, spend
 from .requests import SchemaRequest
-from .schema_work import Equivalences, Form, References, SchemaWork, digest
+from .schema_work import Equivalences, Form, SchemaWork, digest, together
 from .schemas import AVRO, Reference, Schema, SchemaVersion
 from .state import RegistryState
 
-_MAX_REFERENCES = 1000  # of a schema, and of all that it refers to
+_MAX_REFERENCES = 2000  # of a schema, and of all that it refers to
 _MAX_DEPTH = 100
-# Stored schemas that are parsed together: so many, and about so many letters.
-_MAX_AT_ONCE = 500
-_LETTERS_AT_ONCE = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +26,15 @@ class ParsedRequest:
 
 
 class SchemaParser:
-    """Knows the state, from which references come. What may be long raises NotDoneError."""
+    """Knows the state, from which references come. What may be long raises NotDoneError.
 
-    def __init__(self, state: RegistryState, work: SchemaWork) -> None:
+    It takes a step for each reference.
+    """
+
+    def __init__(self, state: RegistryState, work: SchemaWork, step: Step) -> None:
         self._state = state
         self._work = work
+        self._step = step
 
     def parse_request(
         self, subject: str, request: SchemaRequest, *, is_new: bool, normalize: bool
@@ -70,16 +72,10 @@ class SchemaParser:
     def form_of(self, version: SchemaVersion) -> Form:
         """Return a stored version with the texts of what it refers to, which may be soft-deleted.
 
-        Raises InvalidSchemaError, NotDoneError.
+        Raises InvalidSchemaError.
         """
         schema = version.schema
-        if not schema.references:
-            return Form(schema.schema_type, schema.text)
-
-        def collect() -> References:
-            return self._resolved(version.subject, schema.references, deleted=True)[1]
-
-        texts = self._work.collected((version.subject, version.version), collect)
+        _, texts = self._resolved(version.subject, schema.references, deleted=True)
         return Form(schema.schema_type, schema.text, texts)
 
     def equivalents(
@@ -102,17 +98,10 @@ class SchemaParser:
         Some are parsed together, so that a decision is made again once for all of them. A text that
         cannot be parsed is like itself only. Raises NotDoneError.
         """
-        forms: list[tuple[SchemaVersion, Form]] = []
-        letters = 0
-        for version in versions[:_MAX_AT_ONCE]:
-            if letters > _LETTERS_AT_ONCE:
-                break
-            forms.append((version, self._form_of_any(version)))
-            letters += forms[-1][1].letters
+        forms = next(together(versions, self._form_of_any))
         found = self._digests([form for _, form in forms])
         for (version, _), equivalence in zip(forms, found, strict=True):
             known[version.schema.md5] = equivalence
-        self._work.forget_collected()
 
     def _form_of_any(self, version: SchemaVersion) -> Form:
         """A stored version, without its references if they are not all there."""
@@ -123,7 +112,7 @@ class SchemaParser:
 
     def _digests(self, forms: Sequence[Form]) -> list[bytes]:
         try:
-            return self._work.result(Equivalences(tuple(forms)))
+            return self._work.last_result(Equivalences(tuple(forms)))
         except InvalidSchemaError:  # one of them is too complicated
             return [self._digest(form) for form in forms]
 
@@ -137,50 +126,49 @@ class SchemaParser:
 
     def _resolved(
         self, subject: str, references: Iterable[Reference], *, deleted: bool
-    ) -> tuple[tuple[Reference, ...], References]:
+    ) -> tuple[tuple[Reference, ...], tuple[tuple[str, str], ...]]:
         """Return references with real versions, and the names and texts of all that they need.
 
         `deleted`: soft-deleted versions may be referred to. Raises InvalidSchemaError.
         """
-        texts: dict[str, str] = {}
-        visited: set[str] = set()
-        try:
-            with limited(_MAX_REFERENCES):
-                own = tuple(
-                    replace(each, version=self._resolve(subject, each, texts, visited, 0, deleted))
-                    for each in references
-                )
-        except TooManyStepsError:
-            raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references") from None
-        return own, References(texts.items())
+        needed = _Needed(self._state, self._step, deleted=deleted)
+        own = tuple(replace(each, version=needed.add(subject, each)) for each in references)
+        return own, tuple(needed.texts.items())
 
-    def _resolve(
-        self,
-        subject: str,
-        reference: Reference,
-        texts: dict[str, str],
-        visited: set[str],
-        depth: int,
-        deleted: bool,
-    ) -> int:
+
+class _Needed:
+    """The texts of all that one schema refers to, by their names. Raises InvalidSchemaError."""
+
+    def __init__(self, state: RegistryState, step: Step, *, deleted: bool) -> None:
+        self.texts: dict[str, str] = {}
+        self._state = state
+        self._step = step
+        self._deleted = deleted
+        self._names: set[str] = set()
+        self._left = _MAX_REFERENCES
+
+    def add(self, subject: str, reference: Reference, depth: int = 0) -> int:
         """Add a reference's text, after those that it needs; return its version.
 
-        A name that is already visited keeps its text: of an inner reference of that name, too.
+        A name that was met before keeps its text: an inner reference of that name means it, too.
         """
-        spend()
+        self._step()
+        self._left -= 1
+        if self._left < 0:
+            raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references")
         owner = subjects.beside(subject, reference.subject)
-        found = self._state.version(owner, reference.version, deleted=deleted)
+        found = self._state.version(owner, reference.version, deleted=self._deleted)
         if found is None:
             raise InvalidSchemaError(
                 f'No schema reference found for subject "{owner}" and version {reference.version}'
             )
-        if reference.name not in visited:
-            visited.add(reference.name)
+        if reference.name not in self._names:
             if depth >= _MAX_DEPTH:
                 raise InvalidSchemaError(f"references to references, more than {_MAX_DEPTH} deep")
+            self._names.add(reference.name)
             for needed in found.schema.references:
-                self._resolve(found.subject, needed, texts, visited, depth + 1, deleted)
-            texts[reference.name] = found.schema.text
+                self.add(found.subject, needed, depth + 1)
+            self.texts[reference.name] = found.schema.text
         return found.version
 
 

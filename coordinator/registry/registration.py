@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from odradek.coordinator.runtime.steps import Step, no_step
+
 from . import records, subjects
-from .compatibility import check_of, reserved_check_of
+from .compatibility import check_of, compared_versions, reserved_check_of
 from .errors import (
     ErrorCode,
     InvalidSchemaError,
@@ -66,13 +68,16 @@ class Decision(Generic[R]):
 class Registration:
     """Decisions about schemas of requests. They read the state, and do not change it.
 
-    All raise NotDoneError if they need long work: see schema_work.
+    All raise NotDoneError if they need long work: see schema_work. They take a step for each
+    reference that they follow.
     """
 
-    def __init__(self, state: RegistryState) -> None:
+    def __init__(
+        self, state: RegistryState, work: SchemaWork | None = None, step: Step = no_step
+    ) -> None:
         self._state = state
-        self.work = SchemaWork()
-        self._parser = SchemaParser(state, self.work)
+        self.work = work or SchemaWork()
+        self._parser = SchemaParser(state, self.work, step)
 
     def register(
         self, subject: str, request: SchemaRequest, *, normalize: bool = False, force: bool = False
@@ -240,11 +245,12 @@ class Registration:
         form, metadata = parsed.form, parsed.schema.metadata
         reasons: list[str] = []
         try:
-            for check in (
-                reserved_check_of(form, metadata, previous, config),
-                check_of(form, metadata, previous, config, self._parser.form_of),
-            ):
-                reasons += [] if check is None else self.work.result(check)
+            reserved = reserved_check_of(form, metadata, previous, config)
+            reasons += [] if reserved is None else self.work.result(reserved)
+            check = check_of(form, config)
+            if check is not None:
+                versions = compared_versions(metadata, previous, config)
+                reasons += self.work.reasons(check, versions, self._parser.form_of)
         except InvalidSchemaError as error:
             raise invalid_schema(f"a version of the subject cannot be compared: {error}") from None
         if reasons:

@@ -5,7 +5,8 @@ A method that changes something returns a Decision: append its records to `_sche
 each after the replay of the one before. Methods raise RegistryError.
 
 Parsing and comparing schemas can be long: methods that do it raise NotDoneError, see schema_work.
-Methods that go through all subjects take a step, see runtime/steps.py. The others are quick.
+They follow references, which may be many: Registry.knowing gives them a step for each, see
+runtime/steps.py. Methods that go through all subjects take a step, too. The others are quick.
 """
 
 import uuid
@@ -17,7 +18,7 @@ from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from . import errors, records, subjects
 from .records import ConfigKey, ContextKey, ModeKey, Record, SchemaKey
 from .registration import Decision, Registration
-from .schema_work import Format
+from .schema_work import Done, Format, SchemaWork
 from .schemas import SCHEMA_TYPES, Json, SchemaVersion
 from .settings import Mode, changed_config, mode_named
 from .state import RegistryState
@@ -27,9 +28,15 @@ from .subjects import ALL_CONTEXTS
 class Registry(Registration):
     """Decides on requests by the state. See the module."""
 
-    def __init__(self, state: RegistryState) -> None:
-        super().__init__(state)
+    def __init__(
+        self, state: RegistryState, work: SchemaWork | None = None, step: Step = no_step
+    ) -> None:
+        super().__init__(state, work, step)
         self.state = state
+
+    def knowing(self, done: Done, step: Step = no_step) -> "Registry":
+        """Return this registry for one decision: what was done for it, and the step it takes."""
+        return Registry(self.state, self.work.knowing(done), step)
 
     # -- reading -----------------------------------------------------------------------------------
 

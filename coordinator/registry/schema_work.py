@@ -3,24 +3,26 @@
 A piece of work is a value that says all that it needs, and `run` is a function of it. A decision of
 the registry asks SchemaWork for results. Short work is done at once. For long work that nobody has
 done yet the decision ends with NotDoneError: the caller has it done in another process
-(broker/registry/service.py), and decides again with the result. So a decision is always quick. It
-also ends after it has collected the references of some versions, which are kept for the next time.
+(broker/registry/service.py), and decides again with the result.
+
+What speaks of many stored schemas is divided (`together`), because a piece of work is compared and
+sent as a whole.
 
 Confluent: CompatibilityLevel and CompatibilityChecker give the texts of Check.
 """
 
 import hashlib
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from contextlib import contextmanager
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from itertools import chain
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Generic, NamedTuple, Protocol, TypeVar, cast
 
 from .errors import InvalidSchemaError
 from .formats import Parsed, compatibility, formatted, parse
 from .formats.effort import TooManyStepsError, first, limited
-from .schemas import AVRO
+from .schemas import AVRO, SchemaVersion
 from .settings import Level
 
 logger = logging.getLogger("odradek.registry")
@@ -28,59 +30,24 @@ logger = logging.getLogger("odradek.registry")
 # Letters of all texts of a piece of work that is done at once, and the steps of its work: a few
 # milliseconds. See formats/effort.py.
 SHORT_LETTERS = 4000
-_LETTERS_OF_ONE = 100  # what each of many schemas counts, too
-_LETTERS_OF_REFERENCE = 20
+_LETTERS_OF_ONE = 100  # what each of many schemas, and each reference, counts, too
+_LETTERS_AT_ONCE = 256 * 1024  # of stored schemas in one piece of work, about
 _SHORT_STEPS = 5000
 # Work that takes more steps than these is given up.
 _MAX_STEPS = 1_000_000
 _MAX_STEPS_OF_A_LETTER = 20
 _MAX_KEPT_LETTERS = 8 << 20  # a parsed schema takes about ten times the memory of its text
 _COST_OF_ONE = 1000  # what a short text counts, too
-# References that are collected in one turn, a microsecond or two each, and in all of a decision.
-_REFERENCES_AT_ONCE = 500
-_MAX_REFERENCES = 100_000
 _MAX_SHOWN_TEXT = 10 * 1024
 TOO_COMPLICATED = "the schema is too complicated"
 _OTHER_TYPE = "Incompatible because of different schema type"
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 R = TypeVar("R", covariant=True)
 
 Parse = Callable[["Form"], Parsed]
-Place = tuple[str, int]  # a subject, and a version of it
-
-
-class References:
-    """The names and texts of what a schema refers to, and the length of all.
-
-    Pieces of work have very many, and are keys: so the hash is computed once.
-    """
-
-    __slots__ = ("_hash", "letters", "texts")
-
-    def __init__(self, texts: Iterable[tuple[str, str]] = ()) -> None:
-        self.texts = tuple(texts)
-        self.letters = sum(len(text) + _LETTERS_OF_REFERENCE for _, text in self.texts)
-        self._hash = hash(self.texts)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, References)
-            and self._hash == other._hash
-            and self.texts == other.texts
-        )
-
-    def __reduce__(self) -> tuple[type["References"], tuple[object]]:
-        return References, (self.texts,)  # another process has other hashes
-
-
-NO_REFERENCES = References()
 
 
 class Form(NamedTuple):
@@ -92,7 +59,7 @@ class Form(NamedTuple):
 
     schema_type: str
     text: str
-    references: References = NO_REFERENCES
+    references: tuple[tuple[str, str], ...] = ()
     is_new: bool = False
     is_normalized: bool = False
     checks_fields: bool = False
@@ -100,14 +67,29 @@ class Form(NamedTuple):
     @property
     def letters(self) -> int:
         """The length of all texts."""
-        return len(self.text) + self.references.letters
+        return len(self.text) + sum(len(text) + _LETTERS_OF_ONE for _, text in self.references)
 
     def parsed(self) -> Parsed:
         """Raises InvalidSchemaError."""
-        found = parse(self.schema_type, self.text, dict(self.references.texts), is_new=self.is_new)
+        found = parse(self.schema_type, self.text, dict(self.references), is_new=self.is_new)
         if self.checks_fields:
             found.check_fields()
         return found.normalized() if self.is_normalized else found
+
+
+def together(items: Iterable[T], form_of: Callable[[T], Form]) -> Iterator[list[tuple[T, Form]]]:
+    """Yield stored schemas with their forms, as many at a time as are one piece of work."""
+    piece: list[tuple[T, Form]] = []
+    letters = 0
+    for item in items:
+        form = form_of(item)
+        piece.append((item, form))
+        letters += form.letters + _LETTERS_OF_ONE
+        if letters > _LETTERS_AT_ONCE:
+            yield piece
+            piece, letters = [], 0
+    if piece:
+        yield piece
 
 
 class Work(Protocol[R]):
@@ -238,22 +220,22 @@ class OldVersion(NamedTuple):
 class Check(NamedTuple):
     """Compare a new schema with versions before it, by a level. The result are reasons against it.
 
-    The versions are in rising order, and compared from the latest on, up to the first that is not
-    compatible. Each reason names the schema that reads and the one that is read ("new", "old");
-    after the reasons of a version come its number, and its text up to a limit.
+    The versions are compared in their order, up to the first that is not compatible. Each reason
+    names the schema that reads and the one that is read ("new", "old"); after the reasons of a
+    version come its number, and its text up to a limit.
     """
 
     form: Form
-    versions: tuple[OldVersion, ...]
     level: Level
     is_lenient: bool = False
+    versions: tuple[OldVersion, ...] = ()
 
     @property
     def letters(self) -> int:
         return self.form.letters + sum(version.form.letters for version in self.versions)
 
     def run(self, parse: Parse) -> list[str]:
-        for version in reversed(self.versions):
+        for version in self.versions:
             reasons = self._reasons(version, parse)
             if reasons:
                 return reasons
@@ -283,20 +265,11 @@ class Invalid(NamedTuple):
 
 
 class NotDoneError(Exception):
-    """A decision needs the result of long work; without any, it has to go on in another turn."""
+    """A decision needs the result of long work."""
 
-    def __init__(self, work: Work[object] | None = None) -> None:
+    def __init__(self, work: Work[object]) -> None:
         super().__init__("long work is not done yet")
         self.work = work
-
-
-class Done:
-    """What was done for a decision: the results of long work, and the references of versions."""
-
-    def __init__(self) -> None:
-        self.results: dict[Work[object], object] = {}
-        self.references: dict[Place, References] = {}
-        self.count = 0  # of these references
 
 
 class KeptByLength(Generic[K, V]):
@@ -322,43 +295,28 @@ class KeptByLength(Generic[K, V]):
             self._letters -= cost
 
 
+class Done:
+    """What was done for one request, which is decided on again and again."""
+
+    def __init__(self) -> None:
+        self.results: dict[Work[object], object] = {}  # of long work
+        # Versions that were compared, and are compatible; by the comparison, without versions.
+        self.compatible: defaultdict[Check, set[tuple[str, int, bytes]]] = defaultdict(set)
+
+
 class SchemaWork:
     """Does short work, and knows the results of long work that was done."""
 
     def __init__(self) -> None:
         self._parsed: KeptByLength[Form, Parsed] = KeptByLength()
         self._described: KeptByLength[Form, Description] = KeptByLength()
-        self._done: Done | None = None
-        self._collected = 0  # references in this turn
+        self._done = Done()
 
-    @contextmanager
-    def knowing(self, done: "Done") -> Any:
-        """While a decision is made that needed this work."""
-        self._done = done
-        self._collected = 0
-        try:
-            yield
-        finally:
-            self._done = None
-
-    def collected(self, place: Place, collect: Callable[[], References]) -> References:
-        """Return the references of a stored version, collected once in a decision.
-
-        Raises InvalidSchemaError, NotDoneError.
-        """
-        done = self._done
-        if done is None:
-            return collect()
-        found = done.references.get(place)
-        if found is None:
-            if self._collected >= _REFERENCES_AT_ONCE:
-                raise NotDoneError
-            found = done.references[place] = collect()
-            self._collected += len(found.texts)
-            done.count += len(found.texts)
-            if done.count > _MAX_REFERENCES:
-                raise InvalidSchemaError(f"more than {_MAX_REFERENCES} references of all versions")
-        return found
+    def knowing(self, done: Done) -> "SchemaWork":
+        """Return what the decisions for one request use. It keeps what it parses here."""
+        known = copy(self)
+        known._done = done
+        return known
 
     def describe(self, form: Form) -> Description:
         """Raises InvalidSchemaError, NotDoneError."""
@@ -373,15 +331,36 @@ class SchemaWork:
             self._described.put(form, found, form.letters + len(found.text))
         return found
 
-    def forget_collected(self) -> None:
-        """Forget the references that were collected, which are needed no more."""
-        if self._done is not None:
-            self._done.references.clear()
-            self._done.count = 0
+    def reasons(
+        self,
+        check: Check,
+        versions: Iterable[SchemaVersion],
+        form_of: Callable[[SchemaVersion], Form],
+    ) -> list[str]:
+        """Make a comparison with versions, some at a time. Raises InvalidSchemaError, NotDoneError.
+
+        What was compared is not looked at again when the request is decided on again.
+        """
+        compatible = self._done.compatible[check]
+        waiting = [version for version in versions if _key(version) not in compatible]
+        for some in together(waiting, form_of):
+            old = tuple(OldVersion(version.version, form) for version, form in some)
+            piece = check._replace(versions=old)
+            reasons = self.last_result(piece)
+            if reasons:
+                return reasons
+            compatible.update(_key(version) for version, _ in some)
+        return []
+
+    def last_result(self, work: Work[R]) -> R:
+        """Like `result`, and forget it: many pieces of work need much memory."""
+        result = self.result(work)
+        self._done.results.pop(work, None)
+        return result
 
     def result(self, work: Work[R]) -> R:
         """Return the result of work. Raises InvalidSchemaError, NotDoneError."""
-        if self._done is not None and work in self._done.results:
+        if work in self._done.results:
             result = self._done.results[work]
         elif work.letters <= SHORT_LETTERS:
             try:
@@ -400,6 +379,10 @@ class SchemaWork:
             found = form.parsed()
             self._parsed.put(form, found, form.letters)
         return found
+
+
+def _key(version: SchemaVersion) -> tuple[str, int, bytes]:
+    return version.subject, version.version, version.schema.md5
 
 
 def outcome(work: Work[R], parse: Parse, *, steps: float = float("inf")) -> R | Invalid:

@@ -3,8 +3,8 @@
 Such work takes a function `step` as an argument, and calls it between its items. If the work has
 had the event loop for long enough, `step` returns only after other requests were served: the work
 gives way (broker/turns/slices.py). So what the work has read before a step may have changed after
-it. The step of a decision may also raise, and end the decision (group_decisions.py), so a decision
-changes nothing.
+it. The step of a decision may also raise TakesLongError, and end the decision, which is then made
+in slices (group_decisions.py). So a decision changes nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,6 +18,10 @@ Step = Callable[[], object]  # see the module's docstring
 FEW = 20
 # The number of items that are sorted between two steps.
 _SORTED_AT_ONCE = 1000
+
+
+class TakesLongError(Exception):
+    """The work has taken more than it may take at once."""
 
 
 def no_step() -> None:

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from odradek.coordinator.groups.group_decisions import Slicer, TakesLongError
-from odradek.coordinator.runtime.steps import Step, no_step
+from odradek.coordinator.groups.group_decisions import Slicer
+from odradek.coordinator.runtime.steps import Step, TakesLongError, no_step
 from tests.support.turns import slowness
 
 T = TypeVar("T")

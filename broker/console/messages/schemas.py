@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import msgspec
 
 from odradek.broker.broker import Broker
-from odradek.broker.registry.remote_work import do_work, pickled
+from odradek.broker.registry.remote_work import in_process
 from odradek.coordinator.registry import subjects
 from odradek.coordinator.registry.errors import RegistryError
 from odradek.coordinator.registry.schema_work import Done, NotDoneError
@@ -120,13 +120,11 @@ class Schemas:
         while True:
             try:
                 async with self._lock:
-                    with registry.work.knowing(done):
-                        return await asyncio.to_thread(_reader, registry, version)
+                    return await asyncio.to_thread(_reader, registry.knowing(done), version)
             except NotDoneError as error:
                 work = error.work
-            if work is not None:
-                data = await pickled(work)
-                done.results[work] = await self._broker.fetching.walks.run(do_work, data, client)
+            walks, slices = self._broker.fetching.walks, self._broker.turns.slices
+            done.results[work] = await in_process(work, walks, slices, client)
 
     async def _registry(self) -> Registry:
         if TOPIC not in self._broker.metadata.topics:

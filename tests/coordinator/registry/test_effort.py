@@ -1,5 +1,6 @@
 """The work on schemas is linear in their texts, or is given up after so many steps."""
 
+import io
 import json
 import pickle
 import threading
@@ -157,7 +158,7 @@ def test_first_reasons_are_those_of_all() -> None:
 def test_short_texts_of_much_work_are_left_to_the_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    work = Describe(Form("AVRO", avro_defaults(18), is_new=True))
+    work = Describe(Form("AVRO", avro_defaults(18), (), True))
     assert work.letters < schema_work.SHORT_LETTERS
     SchemaWork().result(work)
     monkeypatch.setattr(schema_work, "_SHORT_STEPS", 100)
@@ -172,11 +173,21 @@ def test_short_texts_of_much_work_are_left_to_the_process(
 
 
 def test_the_process_gives_work_up_after_steps() -> None:
-    work = Describe(Form("AVRO", avro_defaults(100), is_new=True))
+    work = Describe(Form("AVRO", avro_defaults(100), (), True))
     pickled = pickle.dumps(work)
     assert not isinstance(remote_work.do_work(pickled, limits=SHORT), Invalid)
     with pytest.raises(TooManyRecordsError):
         remote_work.do_work(pickled, limits=SHORT._replace(steps=work.letters))
+
+
+def test_work_is_pickled_in_steps() -> None:
+    references = tuple((f"n{number}", '"int"') for number in range(50))
+    work = Describe(Form("AVRO", '"int"', references))
+    taken: list[None] = []
+    file = io.BytesIO()
+    remote_work._Pickler(file, lambda: taken.append(None)).dump(work)
+    assert pickle.loads(file.getvalue()) == work
+    assert len(taken) > 2 * len(references)
 
 
 class Endless:
