@@ -15,6 +15,7 @@ that two fields share is not refused, nor here: such schemas may be stored.
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from odradek.coordinator.registry.errors import InvalidSchemaError
 
@@ -200,15 +201,21 @@ class _Parser:
             else:
                 yield
 
-    def _message(self, name: str = "") -> Message:
+    @contextmanager
+    def _nested(self) -> Iterator[None]:
+        """Count a level of nesting. Parsing and writing recurse at each; the stack is limited."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._error(f"nested deeper than {_MAX_DEPTH}")
-        made = Message(name=name or self._name())
-        for _ in self._statements():
-            self._member(made)
+        yield
         self._depth -= 1
-        return made
+
+    def _message(self, name: str = "") -> Message:
+        with self._nested():
+            made = Message(name=name or self._name())
+            for _ in self._statements():
+                self._member(made)
+            return made
 
     def _member(self, made: Message) -> None:
         if self._kind != "name":
@@ -251,7 +258,7 @@ class _Parser:
         name = self._name()
         self._need("=")
         tag = self._integer()
-        self._compact_options()
+        self._compact_options()  # parsed only: the declaration of a group has no options
         return Group(name=name, tag=tag, label=label, message=self._message(name))
 
     def _oneof(self, into: Message) -> None:
@@ -264,7 +271,8 @@ class _Parser:
         into.oneofs.append(made)
 
     def _extensions(self, into: Message) -> None:
-        ranges = [item for item in self._ranges(MAX_TAG) if not isinstance(item, str)]
+        # `_ranges` also reads names, which only `reserved` may have. Here they are ignored.
+        ranges = [item for item in self._ranges(MAX_TAG) if isinstance(item, Range)]
         made = Extensions(ranges=ranges, options=self._compact_options())
         self._need(";")
         into.extensions.append(made)
@@ -332,7 +340,7 @@ class _Parser:
         )
         if self._take(";"):
             return made
-        for _ in self._statements(made.options):
+        for _ in self._statements(made.options):  # stops only before what is not an option
             raise self._error(f"expected 'option', found '{self._token}'")
         return made
 
@@ -373,7 +381,10 @@ class _Parser:
         return value
 
     def _option_names(self) -> list[tuple[str, bool]]:
-        """Parse names between dots, and whether each is in parentheses."""
+        """Parse the parts of an option's name; True for an extension, which is in parentheses.
+
+        `a.(b.c).d` has the parts (a, False), (b.c, True) and (d, False).
+        """
         names: list[tuple[str, bool]] = []
         while True:
             if self._take("("):
@@ -382,7 +393,7 @@ class _Parser:
             else:
                 names += [(name, False) for name in self._name(dotted=True).split(".")]
             if self._kind == "name" and self._token.startswith("."):
-                self._token = self._token[1:]
+                self._token = self._token[1:]  # the `.d` after a parenthesis is one token
             elif not self._take("."):
                 return names
 
@@ -390,15 +401,11 @@ class _Parser:
         if self._kind == "string":
             return self._string()
         if self._take("{"):
-            return self._literal("}")
+            return self._message_value("}")
         if self._take("<"):
-            return self._literal(">")
+            return self._message_value(">")
         if self._take("["):
-            values: list[Value] = []
-            while not self._take("]"):
-                values.append(self._value())
-                self._take(",")
-            return values
+            return self._list()
         sign = "-" if self._take("-") else ""
         if not sign:
             self._take("+")
@@ -412,32 +419,47 @@ class _Parser:
             return token == "true"
         return Symbol(sign + token)
 
-    def _literal(self, end: str) -> dict[str, Value]:
-        """Parse a message in the text format; a name that comes again has a list."""
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise self._error(f"nested deeper than {_MAX_DEPTH}")
+    def _list(self) -> list[Value]:
+        """Parse the rest of a list, after its bracket."""
+        values: list[Value] = []
+        with self._nested():
+            while not self._take("]"):
+                values.append(self._value())
+                self._take(",")
+        return values
+
+    def _message_value(self, end: str) -> dict[str, Value]:
+        """Parse the rest of a message in the text format, up to the token `end`.
+
+        A field that is given several times has one list of all its values, also of those in lists:
+        `a: 1 a: [2, 3]` is `a: [1, 2, 3]`.
+        """
         made: dict[str, Value] = {}
-        while not self._take(end):
-            if self._take("["):
-                name = ""
-                while not self._take("]"):
-                    if self._kind not in ("name", "mark"):
-                        raise self._error(f"expected ']', found '{self._token}'")
-                    name += self._token
-                    self._advance()
-                name = f"[{name}]"
-            else:
-                name = self._name()
-            self._take(":")
-            value = self._value()
-            if name in made:
-                old = made[name]
-                value = [*(old if isinstance(old, list) else [old]), value]
-            made[name] = value
-            self._take(",", ";")
-        self._depth -= 1
+        with self._nested():
+            while not self._take(end):
+                name = self._value_name()
+                self._take(":")
+                value = self._value()
+                if name not in made:
+                    made[name] = value
+                else:
+                    if not isinstance(made[name], list):
+                        made[name] = [made[name]]
+                    made[name] += value if isinstance(value, list) else [value]
+                self._take(",", ";")
         return made
+
+    def _value_name(self) -> str:
+        """Parse the name of a field in the text format; an extension's is in brackets."""
+        if not self._take("["):
+            return self._name()
+        name = ""
+        while not self._take("]"):
+            if self._kind not in ("name", "mark"):
+                raise self._error(f"expected ']', found '{self._token}'")
+            name += self._token
+            self._advance()
+        return f"[{name}]"
 
 
 _DECLARATIONS: dict[str, Callable[[_Parser, File], None]] = {

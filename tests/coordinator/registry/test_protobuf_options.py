@@ -8,6 +8,7 @@ from odradek.coordinator.registry import formats
 from odradek.coordinator.registry.errors import InvalidSchemaError
 from odradek.coordinator.registry.formats.protobuf_file import Option
 from odradek.coordinator.registry.formats.protobuf_parser import parse_file
+from tests.support.growth import Work, assert_linear
 
 VALUES = [
     ("1", "1"),
@@ -35,6 +36,7 @@ VALUES = [
     ("{ a: < b: 1 > }", {"a": {"b": "1"}}),
     ("{ a: 1 a: 2 }", {"a": ["1", "2"]}),
     ("{ a: [1] a: 2 }", {"a": ["1", "2"]}),
+    ("{ a: 1 a: [2, 3] a: [] }", {"a": ["1", "2", "3"]}),
     ("{ a: [{ b: X }, { b: Y }] }", {"a": [{"b": "X"}, {"b": "Y"}]}),
     ("{ [p.ext]: 1 }", {"[p.ext]": "1"}),
 ]
@@ -126,3 +128,17 @@ def test_a_field_has_its_options_in_brackets() -> None:
 def test_an_option_that_is_not_complete_is_refused_with_its_place(text: str) -> None:
     with pytest.raises(InvalidSchemaError, match=r"Syntax error in \d+:\d+"):
         parse_file(file_with(text))
+
+
+@pytest.mark.parametrize(("start", "end"), [("{ a: ", "}"), ("[", "]"), ("[{ a: ", "}]")])
+def test_a_value_that_is_nested_too_deeply_is_refused_with_its_place(start: str, end: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=r"Syntax error in 2:\d+: nested deeper than 100"):
+        parse_file(file_with(f"option (my) = {start * 101}1{end * 101};"))
+
+
+def test_a_name_may_be_repeated_many_times_in_linear_time() -> None:
+    def prepared(size: int) -> Work:
+        text = file_with(f"option (my) = {{ {'a: 1 ' * size} }};")
+        return lambda: parse_file(text)
+
+    assert_linear(prepared, 3_000)
