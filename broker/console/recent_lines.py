@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import traceback
 from collections import deque
-from operator import attrgetter
+from itertools import count
+from operator import itemgetter
 
 from odradek.broker.common.log_lines import CLIENT_LOGGERS
 
@@ -36,8 +37,10 @@ class RecentLines(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines: deque[LogEntry] = deque(maxlen=MAX_LINES)
-        self._client_lines: deque[LogEntry] = deque(maxlen=MAX_CLIENT_LINES)
+        # Each line has a number: many may have the same timestamp, and a clock may be set back.
+        self._numbers = count()
+        self._lines: deque[tuple[int, LogEntry]] = deque(maxlen=MAX_LINES)
+        self._client_lines: deque[tuple[int, LogEntry]] = deque(maxlen=MAX_CLIENT_LINES)
 
     def install(self) -> None:
         """Start collecting."""
@@ -59,17 +62,16 @@ class RecentLines(logging.Handler):
         if len(text) > MAX_CHARACTERS:
             text = f"{text[: MAX_CHARACTERS // 2]} … {text[-MAX_CHARACTERS // 2 :]}"
         lines = self._client_lines if record.name in CLIENT_LOGGERS else self._lines
-        lines.append(
-            LogEntry(
-                timestamp_ms=round(record.created * 1000),
-                level=record.levelname,
-                logger=record.name,
-                text=text,
-            )
+        entry = LogEntry(
+            timestamp_ms=round(record.created * 1000),
+            level=record.levelname,
+            logger=record.name,
+            text=text,
         )
+        lines.append((next(self._numbers), entry))
 
     def entries(self) -> list[LogEntry]:
         """The lines that were kept, the newest first."""
-        # Copies, which are made at once: another thread may log a line while this iterates.
+        # deque.copy is atomic, and iterating is not: another thread may log a line meanwhile.
         kept = [*self._lines.copy(), *self._client_lines.copy()]
-        return sorted(kept, key=attrgetter("timestamp_ms"), reverse=True)
+        return [entry for _, entry in sorted(kept, key=itemgetter(0), reverse=True)]

@@ -155,6 +155,14 @@ def test_the_last_lines_are_kept_and_those_of_clients_apart() -> None:
     assert "after the end" not in texts
 
 
+def test_the_newest_line_is_the_first_also_within_a_millisecond() -> None:
+    lines = RecentLines()
+    names = ["odradek.a", min(CLIENT_LOGGERS), "odradek.b", min(CLIENT_LOGGERS)]
+    for name in names:
+        lines.handle(logging.makeLogRecord({"name": name, "msg": name, "created": 1.5}))
+    assert [each.logger for each in lines.entries()] == names[::-1]
+
+
 def test_a_long_line_is_cut_and_an_error_has_its_traceback() -> None:
     lines = RecentLines()
     lines.install()
