@@ -5,6 +5,8 @@ The image has a link for each name: `kafka-topics`, `/opt/kafka/bin/kafka-topics
 What a command prints, and its exit code, are those of Kafka's. They have the options that compose
 files use. For all else there are Kafka's own commands, and `odradek` (docs/docker.md).
 
+A health check starts a process every few seconds. So each function imports what only it needs.
+
     kafka-topics                 --list, --create, --describe, --alter --partitions, --delete
     kafka-configs                --alter and --describe for topics and brokers, users of SCRAM
     kafka-broker-api-versions    whether the broker answers, and what it serves
@@ -45,6 +47,9 @@ EXIT_TERMINATED = 143
 BUSYBOX = "/bin/busybox"
 TOPIC, BROKER = 2, 4  # types of resources (ConfigResource.Type)
 SET, DELETE = 0, 1  # operations of IncrementalAlterConfigs
+# Errors of odradek's clients advise options of `odradek`. Here those have other names.
+KAFKA_OPTIONS = {"--bootstrap": "--bootstrap-server", "--config": "--command-config"}
+CUB_OPTIONS = {"--bootstrap": "-b", "--config": "-c"}
 DEFAULT_CONFIG = 5  # the source of a setting that nobody has set
 
 HERE = Path("/opt/odradek/docker")
@@ -64,8 +69,16 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iterator[WireCluster]:
-    """A client of a broker, as soon as one listens. Raises FailedError for what it cannot do."""
+def connected(
+    servers: str,
+    file: Path | None,
+    limit_s: float = LIMIT_S,
+    options: Mapping[str, str] = KAFKA_OPTIONS,
+) -> Iterator[WireCluster]:
+    """A client of a broker, as soon as one listens. Raises FailedError for what it cannot do.
+
+    `options` are the command's names of the options of `odradek`.
+    """
     from odradek.tools.client.client_config import client_settings
     from odradek.tools.client.failure import CommandError
     from odradek.tools.client.servers import parse_servers
@@ -78,8 +91,8 @@ def connected(servers: str, file: Path | None, limit_s: float = LIMIT_S) -> Iter
         with closing(WireCluster(settings)) as cluster:
             yield cluster
     except CommandError as error:
-        advice = str(error).replace("--config", "--command-config")
-        raise FailedError(advice.replace("--bootstrap ", "--bootstrap-server ")) from None
+        pattern = rf"({'|'.join(options)})(?![\w-])"
+        raise FailedError(re.sub(pattern, lambda old: options[old[0]], str(error))) from None
 
 
 def wait_for_port(places: Sequence[tuple[str, int]], limit_s: float) -> None:
@@ -108,13 +121,17 @@ def check(error_code: int, message: str | None) -> None:
 
 
 class Options(ArgumentParser):
-    """The options of a command that talks to a broker."""
+    """The options of a command that talks to a broker.
 
-    def __init__(self, name: str, config: str = "--command-config") -> None:
+    `config_names` are further names of the option --command-config.
+    """
+
+    def __init__(self, name: str, *config_names: str) -> None:
         super().__init__(name, allow_abbrev=False)
         servers = {"dest": "servers", "metavar": "HOST:PORT", "required": True}
         self.add_argument("-b", "--bootstrap-server", **servers)
-        self.add_argument(config, dest="file", type=Path, metavar="FILE")
+        config = ("--command-config", *config_names)
+        self.add_argument(*config, dest="file", type=Path, metavar="FILE")
 
     def parse(self, words: Sequence[str]) -> Namespace:
         """Read options as Kafka's tools do: `-list` is `--list`, and words beside are ignored."""
@@ -145,8 +162,9 @@ def topics(words: Sequence[str]) -> None:
     options.add_argument("--if-not-exists", action="store_true")
     options.add_argument("--if-exists", action="store_true")
     options.add_argument("--exclude-internal", action="store_true")
+    problem = options.add_mutually_exclusive_group()
     for name in PARTITIONS_WITH_PROBLEMS:
-        options.add_argument(f"--{name}", action="append_const", const=name, dest="problems")
+        problem.add_argument(f"--{name}", action="store_const", const=name, dest="problem")
     asked = options.parse(words)
     if asked.topic is None and asked.action not in ("list", "describe"):
         raise FailedError(f"--{asked.action} needs --topic")
@@ -191,13 +209,13 @@ def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
     from odradek.protocol.primitives import uuid_text
 
     found = existing(cluster, asked)
-    names = [] if asked.problems else [topic.name for topic in found]
+    names = [] if asked.problem else [topic.name for topic in found]
     settings = settings_of(cluster, TOPIC, names)
     partitions_of_topics = partitions_of(cluster, found)
     for topic in found:
         partitions = sorted(partitions_of_topics[topic.name], key=lambda each: each.partition_index)
-        if asked.problems:
-            has_problem = PARTITIONS_WITH_PROBLEMS[asked.problems[0]]
+        if asked.problem:
+            has_problem = PARTITIONS_WITH_PROBLEMS[asked.problem]
             describe_partitions(topic, filter(has_problem, partitions))
             continue
         configs = [
@@ -215,7 +233,11 @@ def describe_topics(cluster: WireCluster, asked: Namespace) -> None:
 
 
 def partitions_of(cluster: WireCluster, topics: Iterable[Any]) -> dict[str, list[Any]]:
-    """The partitions of each topic, with their eligible leaders (KIP-966) if the broker has any."""
+    """The partitions of each topic, by its name.
+
+    Those of DescribeTopicPartitions have eligible leaders (KIP-966). If the broker lacks that API,
+    they are those of Metadata, which have none.
+    """
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.messages.describe_topic_partitions import (
         DescribeTopicPartitionsRequest,
@@ -228,7 +250,7 @@ def partitions_of(cluster: WireCluster, topics: Iterable[Any]) -> dict[str, list
     found: dict[str, list[Any]] = {topic.name: [] for topic in topics}
     wanted = [DescribeTopicPartitionsRequestTopic(name=name) for name in found]
     cursor = None
-    while wanted:  # a request without names asks for all topics
+    while wanted:  # not if there are none: a request without names asks for all topics
         request = DescribeTopicPartitionsRequest(topics=wanted, cursor=cursor)
         page = cluster.bootstrap.ask(request, DescribeTopicPartitionsResponse)
         for topic in page.topics:
@@ -454,16 +476,16 @@ def alter_user(cluster: WireCluster, asked: Namespace) -> None:
     user = asked.entity_name
     added = {name: pairs_of(text) for name, text in pairs_of(asked.add_config).items()}
     deleted = [name.strip() for name in asked.delete_config.split(",") if name.strip()]
-    is_whole = all(
+    is_complete = all(
         "password" in given and given.get("iterations", "0").isdecimal() for given in added.values()
     )
-    if not is_whole or {*added, *deleted} - {*SCRAM_MECHANISMS}:
+    if not is_complete or {*added, *deleted} - {*SCRAM_MECHANISMS}:
         raise FailedError(
-            "of users, the image of odradek only makes and deletes SCRAM's: --alter --add-config"
-            " 'SCRAM-SHA-512=[iterations=8192,password=…]'"
+            "kafka-configs of the image of odradek only makes and deletes SCRAM credentials of"
+            " users: --alter --add-config 'SCRAM-SHA-512=[iterations=8192,password=…]'"
         )
 
-    # A request may change one credential of a user.
+    # Kafka refuses a request that changes two credentials of a user. So each has its own request.
     requests = []
     for name in deleted:
         deletion = AlterUserScramCredentialsDeletion(name=user, mechanism=SCRAM_MECHANISMS[name])
@@ -539,25 +561,24 @@ def api_versions(words: Sequence[str]) -> None:
 
     asked = Options("kafka-broker-api-versions").parse(words)
     with connected(asked.servers, asked.file) as cluster:
-        for broker in cluster.metadata([]).brokers:
-            served = cluster.bootstrap.versions.items()
+        lines = [
+            f"\t{ApiKey(key).display_name}({key}): {lowest} to {highest} [usable: {highest}]"
+            for key, (lowest, highest) in cluster.bootstrap.versions.items()
+            if key in set(ApiKey)
+        ]
+        for broker in cluster.metadata([]).brokers:  # all nodes of odradek serve the same versions
             rack = java_text(broker.rack)
             node = (
                 f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {rack} isFenced: false)"
             )
             say(f"{node} -> (")
-            lines = [
-                f"\t{ApiKey(key).display_name}({key}): {lowest} to {highest} [usable: {highest}]"
-                for key, (lowest, highest) in served
-                if key in set(ApiKey)
-            ]
             say(",\n".join(lines) + "\n)")
 
 
 def cluster(words: Sequence[str]) -> None:
     if words[:1] != ["cluster-id"]:
-        raise FailedError("of kafka-cluster the image of odradek has cluster-id only")
-    asked = Options("kafka-cluster", "--config").parse(words[1:])
+        raise FailedError("kafka-cluster of the image of odradek has cluster-id only")
+    asked = Options("kafka-cluster", "-c", "--config").parse(words[1:])
     with connected(asked.servers, asked.file) as found:
         say(f"Cluster ID: {found.metadata([]).cluster_id}")
 
@@ -567,7 +588,7 @@ def storage(words: Sequence[str]) -> None:
 
     if [*words] != ["random-uuid"]:
         raise FailedError(
-            "of kafka-storage the image of odradek has random-uuid only; a new data directory is"
+            "kafka-storage of the image of odradek has random-uuid only; a new data directory is"
             " formatted when the broker starts, or by `odradek format`"
         )
     say(uuid_text(random_uuid()))
@@ -579,6 +600,7 @@ def cub(words: Sequence[str]) -> None:
         given, rest = gnu_getopt([*words], "b:c:s:", ["bootstrap_broker_list=", "config="])
     except GetoptError as error:
         raise FailedError(f"cub: {error}") from None
+    # By the first letter, which is that of the short and of the long name.
     options = {name.lstrip("-")[0]: value for name, value in given}
     match rest:
         case ["zk-ready", places, limit] if limit.isdigit():
@@ -588,7 +610,7 @@ def cub(words: Sequence[str]) -> None:
             wait_for_brokers(options["b"], file, int(count), int(limit))
         case _:
             raise FailedError(
-                "of cub the image of odradek has: cub kafka-ready -b HOST:PORT [-c FILE] COUNT"
+                "cub of the image of odradek has: cub kafka-ready -b HOST:PORT [-c FILE] COUNT"
                 " SECONDS, and: cub zk-ready HOST:PORT SECONDS"
             )
 
@@ -597,7 +619,8 @@ def wait_for_brokers(servers: str, config: Path | None, count: int, limit_s: flo
     """Wait until so many brokers are there. Raises FailedError."""
     deadline = time.monotonic() + limit_s
     while True:
-        with connected(servers, config, deadline - time.monotonic()) as cluster:
+        limit = deadline - time.monotonic()
+        with connected(servers, config, limit, CUB_OPTIONS) as cluster:
             found = len(cluster.metadata([]).brokers)
         if found >= count:
             return
@@ -643,14 +666,17 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "cub": cub,
     "nc": nc,
 }
-# Commands that are often called, too. There are links for them, which say the way out.
+# Commands that the image lacks, but that are often called. Their links say how to call Kafka's own.
 ABSENT = ("kafka-acls", "kafka-console-consumer", "kafka-console-producer", "kafka-consumer-groups")
 # What Kafka's tools print before the reason.
 FAILED = {"kafka-topics": "Error while executing topic command : "}
 
 
 def links() -> Iterator[tuple[Path, Path]]:
-    """Each path in the image, and what it is a link to."""
+    """Each link in the image: its path, and the script that it is a link to.
+
+    Links to entrypoint.py are named like the programs that start the broker in other images.
+    """
     from entrypoint import RUN
 
     for directory in DIRECTORIES:

@@ -256,6 +256,10 @@ def test_nc_says_whether_a_port_is_open(run: Run) -> None:
         ("kafka-topics", "--zookeeper", "zookeeper:2181", "--list"),
         ("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--list", "--nonsense"),
         ("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--create"),
+        (
+            *("kafka-topics", "--bootstrap-server", "127.0.0.1:1", "--describe"),
+            *("--unavailable-partitions", "--under-replicated-partitions"),
+        ),
         ("kafka-topics", "--bootstrap-server", "127.0.0.1", "--list"),
         ("kafka-cluster", "unregister", "--bootstrap-server", "127.0.0.1:1"),
         ("kafka-storage", "format", "-t", "id", "-c", "server.properties"),
@@ -271,6 +275,25 @@ def test_what_is_not_there_fails_at_once_with_a_reason(words: tuple[str, ...], r
     done = run(*words)
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ("kafka-topics --list --bootstrap-server {} --command-config", "--command-config"),
+        ("kafka-cluster cluster-id --bootstrap-server {} --command-config", "--command-config"),
+        ("kafka-cluster cluster-id --bootstrap-server {} --config", "--command-config"),
+        ("cub kafka-ready 1 9 -b {} -c", "-c"),
+    ],
+)
+def test_advice_names_an_option_that_the_command_has(
+    given: str, named: str, broker: BrokerProcess, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GSSAPI\n")
+    done = run(*given.format(broker.bootstrap).split(), str(file))
+    assert done.returncode == 1
+    assert done.stderr.endswith(f" in the file of {named}\n")
 
 
 def test_a_command_that_is_not_there_names_those_that_are(run: Run) -> None:
