@@ -89,27 +89,32 @@ class ClusterTopics:
     def group_hash(self, names: Iterable[str], step: Step = no_step) -> int:
         """Return the hash of the named topics that exist (0 if none does).
 
-        A topic that changes in a step may be hashed as it was before, or in part. So a caller that
-        notes that the topics were checked takes `last_change_offset` before.
+        During a step other requests are served, and may change a topic. The hash may then cover the
+        old topic, or a mixture of old and new. So a caller that remembers when its topics were
+        checked reads `last_change_offset` before this call: then the change counts as not checked.
         """
         self._refresh_racks()
         hashes = {}
         for name in stepping(names, step):
-            found = self._hashes.get(name)
-            if found is None and (topic := self._topics.get(name)) is not None:
-                found = self._hash_of(topic, step)
-            if found is not None:
-                hashes[name] = found
+            cached = self._hashes.get(name)
+            if cached is not None:
+                hashes[name] = cached
+            elif (topic := self._topics.get(name)) is not None:
+                hashes[name] = self._hash_of(topic, step)
         return group_hash(hashes, step)
 
     def _hash_of(self, topic: Topic, step: Step) -> int:
-        hashes, change_offset = self._hashes, self.last_change_offset
+        """Return the hash of a topic. It is cached unless topics or racks change during a step.
+
+        If racks change, `_refresh_racks` replaces the cache, and the hash goes into the old one.
+        """
+        cache, change_offset = self._hashes, self.last_change_offset
         partitions = stepping(topic.partitions.values(), step)
         racks = [tuple(self._racks_of(partition)) for partition in partitions]
-        found = topic_hash(topic.id, topic.name, racks, step)
-        if self.last_change_offset == change_offset:  # else it may have changed in a step
-            hashes[topic.name] = found
-        return found
+        made = topic_hash(topic.id, topic.name, racks, step)
+        if self.last_change_offset == change_offset:
+            cache[topic.name] = made
+        return made
 
     def _racks_of(self, partition: Partition) -> Iterator[str]:
         """Yield the rack of each replica whose broker has one; racks may repeat."""
@@ -123,7 +128,7 @@ class ClusterTopics:
         racks = tuple((node, broker.rack) for node, broker in self._metadata.brokers.items())
         if racks != self._racks:
             self._racks = racks
-            self._hashes = {}  # a hash that is being made in steps goes into the old one
+            self._hashes = {}  # a new dict: see _hash_of
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -137,7 +142,8 @@ class ClusterTopics:
         return any(self._changes.get(name, NEVER) > since for name in names)
 
     def _topic_changed(self, topic: Topic, event: TopicEvent) -> None:
-        if len(self._changes) >= MAX_REMEMBERED_CHANGES:  # cheap where thousands change at once
+        # All are forgotten: to look for the oldest each time would be slow when thousands change.
+        if len(self._changes) >= MAX_REMEMBERED_CHANGES:
             self._changes_forgotten_until = self.last_change_offset
             self._changes.clear()
         self.last_change_offset = self._metadata.last_offset

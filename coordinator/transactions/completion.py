@@ -45,8 +45,8 @@ TransactionShard = Shard[TransactionTable]
 # should be visible at once. Most take 10 µs, one that rolls a segment takes half a millisecond.
 TURN_MS = 1
 MIN_MARKERS = 10
-# The delay before the next markers, and before a sync is looked for again. A deadline of the same
-# millisecond comes in another turn.
+# The delays before the next markers are written, and before a sync is checked again. A deadline of
+# the current millisecond is not served in this turn of the event loop, but in the next.
 NEXT_MS = 0
 SYNC_RETRY_MS = 2
 # The delay before markers that could not be written are tried again. It doubles with each try: a
@@ -66,10 +66,11 @@ LOGGED_COMPLETED = 10
 class MarkersLeft:
     """What is left to do for the markers of a prepared transaction.
 
-    `transaction` is as it was decided. The stored one has no next producer id in records of
-    transaction.version 0. `missing`: the partitions whose markers were not tried yet, the first one
-    last. `refused`: those that could not be written, each with the reason. `unsynced`: the log and
-    the offset of each marker that is not synced.
+    `transaction` is as it was when its end was decided. It may have a next producer id. The stored
+    one, made from its record, has none with transaction.version 0: that record has no such field.
+    `missing`: the partitions whose markers are to be written, the next one last.
+    `refused`: the partitions whose markers could not be written, each with the reason.
+    `unsynced`: the log and the offset of each marker that is written and not yet synced.
     """
 
     transaction: Transaction
@@ -82,7 +83,7 @@ class MarkersLeft:
         self.missing = in_order(self.transaction.partitions, reverse=True)
 
     def retry_refused(self) -> int:
-        """Let the markers that were refused be missing again. Returns the delay before the try."""
+        """Move what was refused to `missing`. Returns the delay before the next try."""
         where, reason = next(iter(self.refused.items()))
         logger.log(
             logging.INFO if self._retry_ms == RETRY_MS else logging.DEBUG,
@@ -203,7 +204,7 @@ class Completion:
         self._write_markers(shard, left, now)
         if left.missing:
             return now.timer_ms + NEXT_MS
-        _look_for_syncs(left)
+        _check_unsynced(left)
         if left.refused:
             return now.timer_ms + left.retry_refused()
         if left.unsynced:
@@ -239,11 +240,12 @@ class Completion:
             else:
                 if log is not None:
                     left.unsynced[where] = log, log.log_end_offset - 1
-            left.missing.pop()  # not before: after an unexpected error it is tried again
+            # Only now: after an unexpected error the marker is still missing, and is tried again.
+            left.missing.pop()
 
 
-def _look_for_syncs(left: MarkersLeft) -> None:
-    """Forget the markers that are synced. The others of a log that was lost are missing again."""
+def _check_unsynced(left: MarkersLeft) -> None:
+    """Forget the markers that are synced. Those whose log is offline become `refused`."""
     for where, (log, offset) in list(left.unsynced.items()):
         if not log.is_online:
             left.refused[where] = f"{log.name} is offline"
@@ -253,5 +255,8 @@ def _look_for_syncs(left: MarkersLeft) -> None:
 
 
 def is_synced(log: PartitionLog, offset: int) -> bool:
-    """Whether readers see what is at an offset. If it must be synced, they do not see it before."""
+    """Whether the record at an offset is synced, or need not be.
+
+    The high watermark tells: with `flush.messages` it passes a record only after the sync.
+    """
     return log.high_watermark > offset
