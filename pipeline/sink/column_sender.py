@@ -44,10 +44,11 @@ _Messages = npt.NDArray[np.void]
 def send_columns(
     producer: Producer, batch: OutgoingBatch, wait: Callable[[], None]
 ) -> KafkaError | None:
-    """Queue the rows, which `has_only_columns`. Returns the error of the first refused row.
+    """Queue the rows of a batch, of which `has_only_columns` is true.
 
-    `wait` is called when the queue is full. Raises WriteError, also if a row does not fit into it,
-    and what `wait` raises.
+    Returns the error of the first row that librdkafka refuses, or None. `wait` is called when
+    librdkafka's queue is full, and returns when there may be room. Raises WriteError if a row does
+    not fit into the empty queue or if the topic's name is not valid, and what `wait` raises.
     """
     topic, values, keys = batch.topic, batch.value_column, batch.key_column
     assert topic is not None
@@ -59,14 +60,14 @@ def send_columns(
     while len(messages):
         was_empty = not len(producer)
         errors = _produce(producer, topic, messages)
-        first = int((errors != 0).argmax())
+        first = int((errors != 0).argmax())  # of the rows with an error; 0 if there is none
         if errors[first] == 0:
             break
         if errors[first] != KafkaError._QUEUE_FULL:
             return KafkaError(int(errors[first]))
         if was_empty and first == 0:
             raise WriteError(f"a row for {topic} is too large to send")
-        messages = messages[first:]  # librdkafka has refused all that follow, too
+        messages = messages[first:]  # librdkafka has refused all rows after it, too
         wait()
     return None
 

@@ -1,8 +1,11 @@
-"""A hash of the rows of a task, in any order.
+"""A hash of all rows of a task, which does not depend on their order.
 
-Spark promises the same rows when a task runs again, and not the same order: a task behind a shuffle
-takes its blocks as they arrive. So the hashes of the rows are added. XXH3 is fast, and its results
-are the same in all versions.
+A task stores the hash when it commits its rows (written_batches.py). If Spark runs the task again,
+the hash shows whether it has the same rows: then they are not written twice.
+
+Spark promises the same rows when a task runs again, and not the same order: after a shuffle, a task
+takes the blocks as they arrive. So the hashes of the rows are added up. XXH3 is fast, and its
+results are the same in all versions.
 """
 
 from collections.abc import Iterable, Sequence

@@ -92,7 +92,7 @@ class Repair:
         end = max((each.end for each in ranges), default=common)
         plain = replace(self.work, value_schemas={})
         logged = (table for each in ranges for table in _tables(plain.reading(each)))
-        there = self.table.rows(PartitionRows(archived, common), _COMPARED)
+        there = self.table.rows(PartitionRows(archived.of, common), _COMPARED)
         was_cleaned = partial(is_cleaned, self.planner.directories, partition)
         return first_difference(
             _rows(there), _rows(logged), end, was_cleaned, archived.changed_before
@@ -102,7 +102,7 @@ class Repair:
         self, partition: TopicPartition, archived: PartitionState, left: PartitionState, first: int
     ) -> str:
         """Delete the rows from an offset on, and add the log's, up to where the archive ended."""
-        dead = PartitionRows(archived, first)
+        dead = PartitionRows(archived.of, first)
         removed = sum(each.num_rows for each in self.table.rows(dead, ["offset"]))
         ranges: list[ArchivedRange] = []
         parts: list[pa.Table] = []

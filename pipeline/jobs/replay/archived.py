@@ -55,7 +55,7 @@ class ArchivedPartition:
     def tables(self, start_offset: int) -> Iterator[pa.Table]:
         """Yield the records from `start_offset` on, with COLUMNS. Raises OSError."""
         paths = [file.path for file in self.files]
-        rows = PartitionRows(self.state, start_offset)
+        rows = PartitionRows(self.state.of, start_offset)
         return read_by_offset(self.archive.filesystem(), paths, rows, COLUMNS)
 
     def check(self, selection: Selection) -> None:
@@ -112,7 +112,7 @@ def _selected(table: ArchiveTable, topic: str, selection: Selection) -> Iterator
     files = table.data_files(topic)
     for partition in table.state.newest(topic):
         number = partition.of.partition
-        rows = PartitionRows(partition, selection.from_offset or 0)
+        rows = PartitionRows(partition.of, selection.from_offset or 0)
         found = tuple(
             file
             for file in files

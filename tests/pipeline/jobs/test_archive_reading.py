@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.pipeline.jobs.archive.table.data_files import PartitionRows, read_by_offset
-from odradek.pipeline.jobs.archive.table.state import PartitionKey, PartitionState
+from odradek.pipeline.jobs.archive.table.state import PartitionKey
 from tests.support.lengths import by_length
 
 KEY = PartitionKey(topic="orders", topic_id="aa", partition=1)
@@ -43,7 +43,7 @@ def test_offsets_of_overlapping_files_rise_whatever_the_order_of_their_rows(
         pq.write_table(pa.table(columns), directory / str(number), row_group_size=group_rows)
     filesystem = pafs.SubTreeFileSystem(str(directory), pafs.LocalFileSystem())
     paths = [path.name for path in directory.iterdir()]
-    wanted = PartitionRows(PartitionState(of=KEY), start)
+    wanted = PartitionRows(KEY, start)
     tables = list(read_by_offset(filesystem, paths, wanted, ["offset"]))
     found = [offset for table in tables for offset in table["offset"].to_pylist()]
     assert found == [at for at, (_, of) in enumerate(places) if of == 1 and at >= start]
@@ -63,7 +63,7 @@ def test_rows_of_another_topic_of_the_name_are_left_out(
     without = pa.table({"offset": [4], "partition": pa.array([1], pa.int32())})
     pq.write_table(without, tmp_path / "without")
     key = PartitionKey(topic="orders", topic_id=topic_id, partition=1)
-    wanted = PartitionRows(PartitionState(of=key))
+    wanted = PartitionRows(key)
     filesystem = pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem())
     tables = read_by_offset(filesystem, ["with", "without"], wanted, ["offset"])
     assert [offset for table in tables for offset in table["offset"].to_pylist()] == expected

@@ -111,7 +111,7 @@ class ArchiveTable:
 
     def rows(self, wanted: PartitionRows, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the rows of a partition in order of offset. Raises OSError."""
-        paths = [file.path for file in self.data_files(wanted.topic) if file.may_have(wanted)]
+        paths = [file.path for file in self.data_files(wanted.key.topic) if file.may_have(wanted)]
         return read_by_offset(self.files.filesystem, paths, wanted, columns)
 
     # -- commits -----------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ class ArchiveTable:
 
         Raises JobError, OSError.
         """
-        added = [] if records is None else write_records(self.files, rows.topic, records)
+        added = [] if records is None else write_records(self.files, rows.key.topic, records)
         actions: list[AddAction | RemoveAction] = []
 
         def change_files(state: ArchiveState) -> ArchiveState:
             actions[:] = [add_action(each) for each in added]
-            files = [file for file in self.data_files(rows.topic) if file.may_have(rows)]
+            files = [file for file in self.data_files(rows.key.topic) if file.may_have(rows)]
             for old, new in write_without(self.files, files, rows):
                 actions.append(remove_action(old.path, data_change=True))
                 if new is not None:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs.archive.parquet.plain_types import with_plain_types
 
-from .state import PartitionState
+from .state import PartitionKey
 
 _OFFSET = "offset"
 
@@ -42,11 +42,15 @@ class DataFile(NamedTuple):
 
     @classmethod
     def all_of(cls, actions: pa.Table) -> list[Self]:
-        """Return the files that the table's library lists."""
+        """Return the files of a table.
+
+        `actions` is what deltalake's `get_add_actions(flatten=True)` returns: one row a file.
+        """
 
         def column(name: str) -> list[Any]:
-            known = name in actions.column_names
-            return actions[name].to_pylist() if known else [None] * actions.num_rows
+            """Return a column. A column of statistics is missing if no file has them."""
+            exists = name in actions.column_names
+            return actions[name].to_pylist() if exists else [None] * actions.num_rows
 
         bounds = [
             zip(column(f"min.{name}"), column(f"max.{name}"), strict=True)
@@ -57,13 +61,13 @@ class DataFile(NamedTuple):
         return list(map(cls, column("path"), topics, dates, records, column("size_bytes"), *bounds))
 
     def may_have(self, wanted: "PartitionRows") -> bool:
-        """Whether it may have such rows."""
-        last, (lowest, highest) = self.offsets[1], self.partitions
-        partition = wanted.partition
+        """Whether it may have some of these rows, by its bounds. The topic is not compared."""
+        _, last_offset = self.offsets
+        lowest, highest = self.partitions
         return (
-            (last is None or last >= wanted.start_offset)
-            and (lowest is None or lowest <= partition)
-            and (highest is None or highest >= partition)
+            (last_offset is None or last_offset >= wanted.start_offset)
+            and (lowest is None or lowest <= wanted.key.partition)
+            and (highest is None or highest >= wanted.key.partition)
         )
 
 
@@ -78,37 +82,29 @@ class RowGroup(NamedTuple):
 class PartitionRows(NamedTuple):
     """The rows of one partition from an offset on."""
 
-    of: PartitionState
+    key: PartitionKey
     start_offset: int = 0
 
-    @property
-    def topic(self) -> str:
-        return self.of.of.topic
-
-    @property
-    def topic_id(self) -> str:
-        return self.of.of.topic_id
-
-    @property
-    def partition(self) -> int:
-        return self.of.of.partition
-
     def select(self, table: pa.Table) -> pa.Table:
-        """Return the rows of a table that has one topic."""
-        return table.filter(self._are_in(table))
+        """Return those rows of the table. All rows of `table` must be of the topic."""
+        return table.filter(self._mask(table))
 
     def others(self, table: pa.Table) -> pa.Table:
-        """Return its other rows."""
-        return table.filter(pc.invert(self._are_in(table)))
+        """Return the rows of the table that `select` does not return."""
+        return table.filter(pc.invert(self._mask(table)))
 
-    def _are_in(self, table: pa.Table) -> pa.ChunkedArray:
+    def _mask(self, table: pa.Table) -> pa.ChunkedArray:
+        """Return true for each row of the table that is one of these.
+
+        A topic whose id is not known has the id "" in its key. Its rows have null in the column
+        `topicId`, or their file lacks the column.
+        """
         has_ids = "topicId" in table.column_names
         ids = pc.fill_null(table["topicId"], "") if has_ids else pa.repeat("", table.num_rows)
-        of_partition = pc.and_(
-            pc.equal(table["partition"], self.partition),
-            pc.greater_equal(table[_OFFSET], self.start_offset),
+        is_of_partition = pc.and_(
+            pc.equal(table["partition"], self.key.partition), pc.equal(ids, self.key.topic_id)
         )
-        return pc.and_(of_partition, pc.equal(ids, self.topic_id))
+        return pc.and_(is_of_partition, pc.greater_equal(table[_OFFSET], self.start_offset))
 
 
 def read_by_offset(
@@ -152,6 +148,6 @@ def _row_groups(filesystem: pafs.FileSystem, path: str, rows: PartitionRows) -> 
         if (
             partitions is None
             or not partitions.has_min_max
-            or partitions.min <= rows.partition <= partitions.max
+            or partitions.min <= rows.key.partition <= partitions.max
         ):
             yield RowGroup(offsets.min if known else 0, path, number)
