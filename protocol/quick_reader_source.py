@@ -1,25 +1,28 @@
 """Generates the source of the quick reader, for valid messages of ordinary size.
 
-It reads `bytes`, because strings are decoded from slices of bytes. Only a message with records is
-read from a memoryview, so that the records need not be copied.
+A message is read by this function first. If it fails (IndexError, struct.error, ValueError), the
+careful reader (reader_source.py) reads the message again from its start, and accepts it or reports
+the error. So the quick reader may fail for any message. What it returns must be what the careful
+one returns.
 
-It has no code for invalid messages. If it fails (with an IndexError, or for text that is not
-UTF-8), the careful reader (reader_source.py) reads the message again and replaces the text or
-reports the error. Two checks are left out because a later step fails for certain:
+The function is `read(data, p)`, as of the careful reader: `p` is the position, `b` the data,
+`limit` its length, and `n` the length of the next value. It differs in this:
 
-- The end of a slice is not compared with the end of the data. A slice that reaches beyond the end
-  is too short, but then `p` is also beyond the end. `p` never decreases, and it is checked before
-  the message is returned.
-- A length of zero that takes more than one byte is not recognized as null. It raises IndexError,
-  and the careful reader accepts it.
+- `b` is `bytes`, because strings are decoded from slices of bytes. Only a message with records is
+  read from a memoryview, so that the records need not be copied.
+- Text that is not UTF-8 raises an exception. The careful reader replaces it.
+- The end of a slice is not compared with `limit`. A slice that reaches beyond the end is too short,
+  but then `p` is also beyond the end. `p` never decreases, so one check before the return is
+  enough.
+- Null and empty arrays are recognized by the first byte of their length. A length of zero that
+  takes more bytes, which Java accepts, raises IndexError.
+- The last fields of an array's items often have the same values (see declaration.split_tail). The
+  bytes of these fields in the first item are kept. If an item has the same bytes there, it gets the
+  values of the first item, and the bytes are not parsed. This is correct because equal bytes decode
+  to equal values of the same length.
 
 A limited quick reader is `read(data, p, left)`. It also fails if the arrays have more than `left`
-items.
-
-In an array, the last fields of all items often have the same values (see
-declaration.split_tail). The bytes of the first item's last fields are kept. If an item ends with
-the same bytes, it gets the same values without being parsed: equal bytes decode to equal values
-and have the same length.
+items. A caller uses it to learn that a message can be read in a short time.
 """
 
 from .declaration import REUSE_FROM, Field, ListOf, carries_records, present_fields, split_tail
@@ -27,9 +30,10 @@ from .reader_source import ReaderSource
 from .schema import Message, Struct, WireType
 from .source import first, local, mangled
 
-ORDINARY_BYTES = 2**20  # longer data is left to the careful reader, which does not copy it
+# Longer data is left to the careful reader: this one may have to copy it to make it `bytes`.
+ORDINARY_BYTES = 2**20
 
-MAX_TAGS = 16  # of a struct, for a limited reader
+MAX_TAGS = 16  # the most tagged fields of a struct that a limited reader reads
 
 
 class QuickReaderSource(ReaderSource):
@@ -52,17 +56,24 @@ class QuickReaderSource(ReaderSource):
         self.emit(1, "limit = len(b)")
 
     def _count(self, depth: int, item: WireType | type[Struct]) -> None:
-        """Count the `n` items of an array. Numbers are read at once, so that few of them count."""
+        """Emit the check of the `n` items of an array against `left`.
+
+        An array of numbers is read by one call. So 32 numbers count as one item.
+        """
         if self._is_limited:
             is_number = isinstance(item, WireType) and 0 < item.size <= 8
             self.emit(depth, f"left -= n{' >> 5' if is_number else ''}")
             self.emit(depth, "if left < 0: raise ValueError")
 
     def _end(self) -> None:
+        """Emit the check of the ends of all slices."""
         self.emit(1, "if p > limit: raise IndexError")
 
     def _sized(self, depth: int, field: Field, path: str) -> None:
-        """Test the most frequent cases first: null, an empty array, a short value."""
+        """Read a value, or null; the first byte of its length is in `n`.
+
+        The frequent cases are tested first: null (0), an empty array (1), a length of one byte.
+        """
         if not self._is_flexible:
             super()._sized(depth, field, path)
             return
@@ -77,6 +88,7 @@ class QuickReaderSource(ReaderSource):
             self.emit(depth, "else:")
             depth += 1
         self._rest_of_length(depth, field.wire)
+        # Null where it is not allowed, or null that takes several bytes.
         self.emit(depth, "if not n: raise IndexError")
         self._value(depth, field, path)
 
@@ -86,27 +98,41 @@ class QuickReaderSource(ReaderSource):
         super()._tags(depth, known, path)
 
     def _check_end(self, depth: int, length: str) -> None:
-        """Emit nothing: `_end` checks once for all slices."""
+        """Emit nothing: `_end` emits one check for all slices."""
 
     def _copied(self, part: str) -> str:
+        """The expression that copies bytes of `b`; a slice of `bytes` is a copy."""
         return super()._copied(part) if self._is_view else f"b[{part}]"
 
     def _text(self, copied: str) -> str:
         return f"{copied}.decode()"
 
     def _structs(self, depth: int, item: type[Struct], target: str, path: str) -> None:
+        """Read an array of `n` structs. If their last fields often repeat, this is emitted:
+
+        learn = n >= REUSE_FROM; size = 0
+        for _ in range(n):
+            (read the head)
+            if size and b[p:p + size] == tail:
+                p += size; (each field of the tail) = (its value in the first item)
+            else:
+                start = p; (read the tail)
+                if learn: learn = False; tail = b[start:p]; size = p - start; (keep the values)
+            (append the struct)
+        """
         present = list(present_fields(item, self._version))
         head, tail = split_tail(present, self._version)
         if not tail:
             super()._structs(depth, item, target, path)
             return
-        learn, size, end = (f"{word}_{mangled(path)}" for word in ("learn", "size", "tail"))
-        start = f"start_{mangled(path)}"
+        learn, size, first_tail, start = (
+            f"{word}_{mangled(path)}" for word in ("learn", "size", "tail", "start")
+        )
         self.emit(depth, f"{target} = []", f"{learn} = n >= {REUSE_FROM}", f"{size} = 0")
         self.emit(depth, "for _ in range(n):")
         depth += 1
         self._run(depth, self._untagged(depth, head, path), path)
-        self.emit(depth, f"if {size} and b[p:p + {size}] == {end}:")
+        self.emit(depth, f"if {size} and b[p:p + {size}] == {first_tail}:")
         self.emit(depth + 1, f"p += {size}")
         for field, _ in tail:
             self.emit(depth + 1, f"{local(path, field)} = {_reused_value(path, field)}")
@@ -114,15 +140,19 @@ class QuickReaderSource(ReaderSource):
         self.emit(depth + 1, f"{start} = p")
         self._fields(depth + 1, tail, path)
         self.emit(depth + 1, f"if {learn}:")
-        self.emit(depth + 2, f"{learn} = False", f"{end} = b[{start}:p]", f"{size} = p - {start}")
+        self.emit(depth + 2, f"{learn} = False")
+        self.emit(depth + 2, f"{first_tail} = b[{start}:p]", f"{size} = p - {start}")
         for field, _ in tail:
             self.emit(depth + 2, f"{first(path, field)} = {local(path, field)}")
         self.emit(depth, f"{target}.append({self._constructor_call(item, present, path)})")
 
 
 def _reused_value(path: str, field: Field) -> str:
-    """The expression that reuses the first item's value; a list is copied for each item."""
-    known = first(path, field)
+    """The expression that reuses the first item's value.
+
+    A list is copied, so that no two items share one.
+    """
+    value = first(path, field)
     if not isinstance(field.wire, ListOf):
-        return known
-    return f"None if {known} is None else [*{known}]" if field.may_be_null else f"[*{known}]"
+        return value
+    return f"None if {value} is None else [*{value}]" if field.may_be_null else f"[*{value}]"
