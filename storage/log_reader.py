@@ -1,4 +1,4 @@
-"""Reads a partition's directory without a broker: the door for the pipeline and the tools.
+"""Reads a partition's directory without a broker, for the pipeline and the tools.
 
 Nothing is written, and no lock is needed. The broker may be running and may be writing its last
 batch; reading ends before a batch that is not complete, and before the zeros at the end of a file
@@ -32,7 +32,7 @@ from .batch_scan import CorruptBatchError, ZerosError, read_batches, scan_header
 from .filenames import FileKind, FileState, parse_segment_file, segment_file
 from .files import Files, OpenFile
 
-_LISTINGS = 10  # attempts, of a directory that changes
+_LISTINGS = 10  # attempts to list a directory that a broker changes meanwhile
 
 OnCorrupt = Callable[[CorruptBatchError], None]
 
@@ -65,7 +65,10 @@ class SegmentFile(Struct, frozen=True):
 
 
 class OpenSegment(Struct, frozen=True):
-    """An open `.log` file; only its first `size_bytes` are read. A batch begins at a position."""
+    """An open `.log` file. Only its first `size_bytes` are read.
+
+    A `position` is that of the first byte of a batch.
+    """
 
     files: Files
     file: OpenFile
@@ -90,9 +93,10 @@ class OpenSegment(Struct, frozen=True):
                 raise
 
     def is_unused_from(self, position: int) -> bool:
-        """Whether zeros that were read there begin the unused end of a preallocated file.
+        """Whether the zeros that were read at `position` are the unused end of a preallocated file.
 
-        A batch that is there by now shows it, too: the broker has written it meanwhile.
+        They are if only zeros follow, and also if a batch is there now: a broker has written it
+        since the zeros were read.
         """
         return self.files.is_zero_from(self.file, position) or any(self.pread(16, position))
 
@@ -126,25 +130,28 @@ class LogReader:
     def segments(self) -> list[SegmentFile]:
         """The segments, by ascending base offset."""
         for _ in range(_LISTINGS - 1):
-            # A segment that was renamed or removed before its size was asked for.
+            # A broker may rename or remove a listed segment before its size is read.
             with suppress(FileNotFoundError):
                 return self._listed()
         return self._listed()
 
     def _listed(self) -> list[SegmentFile]:
-        names: dict[int, str] = {}
+        names: dict[int, str] = {}  # by base offset
         for name in sorted(self.files.list_directory(self.directory)):
             parsed = parse_segment_file(name)
             if parsed is None or parsed.kind is not FileKind.LOG:
                 continue
-            # `.log` sorts before `.log.swap`.
+            # Of a segment that has both, `.log` is taken: it sorts before `.log.swap`.
             if parsed.state in self._states:
                 names.setdefault(parsed.offset, name)
         paths = [(self.directory / name, offset) for offset, name in sorted(names.items())]
         return [SegmentFile(path, offset, self.files.size(path)) for path, offset in paths]
 
     def open(self, segment: SegmentFile) -> OpenSegment:
-        """Open a segment, as long as it is now. Raises OSError if it was deleted since."""
+        """Open a segment, to be read up to its current end, which may have grown since the listing.
+
+        Raises OSError if the segment was deleted.
+        """
         file = self.files.open(segment.path, read_only=True)
         return OpenSegment(self.files, file, segment.base_offset, file.append_position)
 
@@ -214,11 +221,14 @@ class LogReader:
         yield from opened.headers()
 
     def raw_batches(self, segment: SegmentFile) -> Iterator[RawBatch]:
-        """See OpenSegment."""
+        """Like `OpenSegment.raw_batches`. Raises OSError if the segment was deleted."""
         return self._open_listed(segment).raw_batches()
 
     def _open_listed(self, segment: SegmentFile) -> OpenSegment:
-        """Open a segment, as long as it was when it was listed."""
+        """Open a segment, to be read up to the end that it had when it was listed.
+
+        What a broker has appended since is not read.
+        """
         return replace(self.open(segment), size_bytes=segment.size_bytes)
 
     def records(
