@@ -40,7 +40,9 @@ class Marker(NamedTuple):
 class LogTransactions:
     """The transactions of one log. `begin`: its first offset.
 
-    `is_known` is False after damage, until the next snapshot. `has_gaps`: the log was cleaned.
+    `open` are the transactions that are open after the batches so far. `is_known`: False if damage
+    may have hidden some of their batches, until a producer snapshot tells which are open.
+    `has_gaps`: the log was cleaned.
     """
 
     def __init__(self, directory: Path, begin: int, findings: Findings) -> None:
@@ -50,13 +52,17 @@ class LogTransactions:
         self.has_gaps = False
         self._directory = directory
         self._findings = findings
-        self._coordinator_epochs: dict[int, int] = {}  # by producer id: of its last marker
+        # The coordinator epoch of the last marker of each producer id.
+        self._coordinator_epochs: dict[int, int] = {}
         self._wrong = Tally()
         self._older_coordinators = Tally()
         self._unknown = Tally()
 
     def note_gap(self) -> None:
-        """Note that records are missing here, because the log was cleaned."""
+        """Note that records are missing here, because the log was cleaned.
+
+        The cleaner may have removed the markers of transactions that began before the log.
+        """
         self.has_gaps = True
         self.open.forget_unseen()
 
@@ -68,7 +74,7 @@ class LogTransactions:
 
     def add(self, batch: RawBatch) -> Marker | None:
         """Follow and check the next batch; returns its marker, if it has one."""
-        if batch.is_message:
+        if batch.is_message:  # of the old formats, which have no transactions
             return None
         header = batch.header
         if header.is_control:
@@ -156,17 +162,25 @@ class LogTransactions:
     def compare(
         self, path: Path, snapshot: Iterable[ProducerEntry], offset: int, *, is_end: bool
     ) -> None:
-        """Compare with the producer snapshot at `offset`, which has been reached."""
+        """Compare the open transactions with the producer snapshot at `offset`.
+
+        All batches before `offset` have been added. `is_end`: it is the end of the log.
+        After damage nothing is compared, and the snapshot's transactions are taken over. In a log
+        that was cleaned, batches and markers may be missing. There a snapshot is taken over only at
+        the end: after an earlier one, the marker that ends a transaction may be missing.
+        """
         entries = list(snapshot)
         if not self.is_known or (self.has_gaps and is_end):
             self.open.reset(entries, offset)
             self.is_known = True
         elif not self.has_gaps:
             self.open.adopt(entries)
-            if not self._is_same(path, entries):
-                self.open.reset(entries, offset)  # the next ones are compared with this one
+            if self._report_differences(path, entries):
+                # Otherwise each later snapshot would be reported for the same difference.
+                self.open.reset(entries, offset)
 
-    def _is_same(self, path: Path, entries: Iterable[ProducerEntry]) -> bool:
+    def _report_differences(self, path: Path, entries: Iterable[ProducerEntry]) -> bool:
+        """Report how a snapshot differs from the open transactions; returns whether it does."""
         stored = {
             entry.producer_id: entry.txn_first_offset
             for entry in entries
@@ -183,7 +197,7 @@ class LogTransactions:
                 )
         at_start = "if it is the newest, it is used as it is"
         self._findings.problem(path, wrong, at_start, Kind.SNAPSHOT)
-        return not wrong.count
+        return bool(wrong.count)
 
     def end(self) -> None:
         """Report what was found, after the last batch."""
