@@ -22,11 +22,12 @@ async def handle(
     context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
     is_allowed = context.authorize_cluster(AclOperation.ALTER)
+    # The requested directory of each partition, by topic and partition index.
     wanted: dict[str, dict[int, str]] = {}
     for directory in context.sliced(request.dirs):
         for topic in context.sliced(directory.topics):
             for index in context.sliced(topic.partitions):
-                # Of several directories for one partition the last one is used.
+                # If the request names a partition in several directories, the last one counts.
                 wanted.setdefault(topic.name, {})[index] = directory.path
     return AlterReplicaLogDirsResponse(
         results=[
@@ -35,7 +36,7 @@ async def handle(
                 partitions=[
                     AlterReplicaLogDirPartitionResult(
                         partition_index=index,
-                        error_code=await move(context, name, index, path)
+                        error_code=await begin_move(context, name, index, path)
                         if is_allowed
                         else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
                     )
@@ -47,12 +48,14 @@ async def handle(
     )
 
 
-async def move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
+async def begin_move(context: RequestContext, topic: str, index: int, path: str) -> ErrorCode:
+    """Begin to move a partition. Returns when its new directory is prepared, or that failed."""
     try:
         preparation = context.broker.maintenance.mover.alter(topic, index, path)
     except ApiError as error:
         return error.code
-    if preparation is None:  # the partition is there, or moves there already
+    if preparation is None:  # the partition is in this directory, or already moving to it
         return ErrorCode.NONE
-    refusal = await asyncio.shield(preparation)
-    return ErrorCode.NONE if refusal is None else refusal.code
+    # The move sets the result of this future. A request that is cancelled must not cancel it.
+    failure = await asyncio.shield(preparation)
+    return ErrorCode.NONE if failure is None else failure.code

@@ -1,11 +1,11 @@
 """ApiVersions (key 18, v0-5).
 
 Lists the served APIs with their versions, and the features. The APIs of client telemetry (KIP-714)
-are listed only if the broker uses what clients push, as in Kafka. A request in an unknown
-version is answered in v0, with the range of ApiVersions itself (KIP-511). Below v4, features whose
-minimum level is 0 are left out (KAFKA-17492).
+are listed only if the broker is configured to receive metrics of clients, as in Kafka. A request in
+an unknown version is answered in v0, with the versions of ApiVersions itself (KIP-511). Below v4,
+features whose minimum level is 0 are left out (KAFKA-17492).
 v3 adds the name and version of the client software · v5 adds the cluster and node that the client
-expects, which it gives both or neither (KIP-1242)."""
+expects; a request has both or neither (KIP-1242)."""
 
 import re
 
@@ -22,12 +22,14 @@ from odradek.protocol.messages.api_versions import (
 )
 
 NO_NODE = -1  # the client expects no particular node
-MAX_SOFTWARE_LENGTH = 64  # of what metrics show and subscriptions match
-OF_TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+# Longer names and versions of client software are cut. The broker keeps them for each connection.
+MAX_SOFTWARE_LENGTH = 64
+TELEMETRY_KEYS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    """Answer a request. `request` is None if its version is unknown: it cannot be decoded then."""
     if request is None:
         return unsupported_version(context)
     if context.api_version >= 3 and not is_valid(request):
@@ -37,6 +39,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest | None) -> ApiVe
     if is_for_another_broker(context, request):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     if context.session.guard is not None:
+        # The client has not logged in yet. After this response it must send SaslHandshake.
         context.session.guard.versions_sent()
     context.session.client_id = context.client_id
     if context.api_version >= 3:
@@ -82,15 +85,19 @@ def is_for_another_broker(context: RequestContext, request: ApiVersionsRequest) 
 
 
 def served_keys(context: RequestContext) -> list[ApiVersionsKey]:
-    """The versions that Kafka advertises, or, in a v0 response, all versions that are served.
+    """The APIs that are listed, each with its lowest and highest version.
 
-    Clients of Kafka 0.10 are the last to use v0, and refuse a broker whose Fetch begins at v4.
+    The broker accepts some versions that are older than those which Kafka advertises. They are
+    listed only in a v0 response. Only clients of Kafka 0.10 still send v0, and they refuse a broker
+    whose lowest version of Fetch is 4.
     """
     served = context.served
-    lowest = served.accepted if context.api_version == 0 else served.advertised
-    unlisted = () if context.broker.config.receives_telemetry else OF_TELEMETRY
+    lowest_from = served.accepted if context.api_version == 0 else served.advertised
+    unlisted = () if context.broker.config.receives_telemetry else TELEMETRY_KEYS
     return [
-        ApiVersionsKey(api_key=key, min_version=lowest[key].lowest, max_version=versions.highest)
+        ApiVersionsKey(
+            api_key=key, min_version=lowest_from[key].lowest, max_version=versions.highest
+        )
         for key, versions in served.advertised.items()
         if key not in unlisted
     ]

@@ -2,7 +2,8 @@
 
 Lists the idempotent and transactional producers that a partition's log knows: the last sequence and
 timestamp, and the first offset of an open transaction (KIP-664). A partition that a request names
-again is described once, because all its producers are listed."""
+more than once is described once: it may have very many producers, and a short request must not make
+the broker list them again and again."""
 
 from collections.abc import Iterable
 
@@ -21,6 +22,7 @@ from odradek.storage.topic_names import why_illegal
 
 
 def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    # The partition indexes by topic, each once and in the order of the request.
     wanted: dict[str, dict[int, None]] = {}
     for topic in context.sliced(request.topics):
         indexes = wanted.setdefault(topic.name, {})

@@ -1,8 +1,8 @@
 """DescribeQuorum (key 55, v0-2).
 
-Describes the quorum of the metadata log: this node is the leader and the only voter.
-The other nodes of a played cluster are observers. As in Kafka, only a request for exactly
-`__cluster_metadata-0` is served.
+Describes the quorum of the metadata log: this node is the leader and the only voter. If this
+process plays a cluster of several nodes for tests of clients (odradek.nodes), its other nodes are
+observers. As in Kafka, only a request for exactly `__cluster_metadata-0` is served.
 v1 adds the times of the last fetch · v2 adds directory ids, error messages, and the endpoints of
 the voters as they are recorded in the quorum. No controller listens at these endpoints."""
 
