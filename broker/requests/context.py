@@ -61,17 +61,22 @@ class RequestContext(Struct, eq=False):
     names_leaders: bool = False
 
     def sliced(self, items: Iterable[T]) -> Iterable[T]:
-        """The items. The request gives way to others before one of them if it has run for long.
+        """Iterate over items. If there are many, other requests are served between two of them.
 
-        Handlers iterate in this way over what may be long. A dict is copied, because others may
-        change it between two steps; iter(d.items()) avoids the copy of one that only the handler
-        has. See broker/turns/slices.py.
+        A handler uses this for each loop whose length a client or the broker's state decides, so
+        that a long request does not hold up the event loop. What the handler has looked up before
+        an item may have changed when it gets the item. A dict or a set is copied first, because
+        other requests may change it meanwhile; pass `iter(d.items())` to avoid the copy if no other
+        request can. How it works: broker/turns/slices.py.
         """
         return items if self.slices is None else self.slices.of(items)
 
     @property
     def step(self) -> Step:
-        """What work that may be long calls again and again, see `sliced`."""
+        """A function that long work calls between its items: other requests may be served then.
+
+        It does for functions outside of handlers what `sliced` does for a loop (runtime/steps.py).
+        """
         return no_step if self.slices is None else self.slices.step
 
     @property
