@@ -74,9 +74,11 @@ class StateMachine(Protocol):
 class Outcome(Struct, Generic[R_co], frozen=True, kw_only=True):
     """A decision: `records` to append in this order, and the `reply` to the caller.
 
-    The functions in `then` are called when the records are replayed. `otherwise` is called with the
-    error when they could not be written. Both change soft state (state that no record holds) and
-    answer parked requests; they do not raise.
+    A decision changes nothing itself, because it may be made again, or its records may not be
+    written. The functions in `then` are called after the records are written and replayed, or at
+    once if there are none. `otherwise` is called with the error if they could not be written. Both
+    change soft state (state that no record holds, for example deadlines) and answer parked
+    requests. They do not raise.
 
     Atomic records share one batch, so after a crash all of them are in the log or none. A batch has
     a largest size. Records that do not need each other (the tombstones of expired offsets, changes

@@ -29,7 +29,10 @@ def no_step() -> None:
 
 
 def stepping(items: Iterable[T], step: Step) -> Iterable[T]:
-    """Iterate with a step before each item. A dict or a set may change in a step."""
+    """Iterate, and call `step` before each item: other requests may be served in this call.
+
+    A dict or a set is copied first, because these requests may change it.
+    """
     if step is no_step:
         return items
     return _stepping(items if isinstance(items, (list, range, Iterator)) else list(items), step)

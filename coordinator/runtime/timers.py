@@ -39,8 +39,9 @@ RETRY_FAILED_MS = 10_000
 class Now(Struct, frozen=True, gc=False):
     """One moment on two clocks, in milliseconds.
 
-    Deadlines use the timer clock, which never jumps: a laptop that wakes up, or a corrected wall
-    clock, must not expire every member. Records contain wall-clock time.
+    `wall_ms` is the time since 1970, for timestamps in records. `timer_ms` is a time on a monotonic
+    clock, for deadlines. That clock never jumps: a laptop that wakes up, or a corrected wall clock,
+    must not expire every member.
     """
 
     wall_ms: int
