@@ -1,15 +1,19 @@
 """One connection of an HTTP/1.1 client. h11 parses and writes; this connects it to the event loop.
 
 Requests are served one after another: the next one is read when the client has taken most of the
-last response. What a client may use is limited: the bytes of a request's head, of its body and of
-what it sends while it waits for a response, the time for a request and between two of them, and the
-time in which it takes nothing of a response. A response whose body is an iterator is written as
-fast as the client takes it.
+last response. A response whose body is an iterator is written as fast as the client takes it.
+
+What a client may use is limited:
+
+    bytes   of a request's head, of its body, and of what it sends while it waits for a response
+    time    from the connection until the first request is complete; from a response until the next
+            request begins; from there until that request is complete; and while the client takes
+            nothing of a response. Each of these may last `timeout_s`
 
 A client may send the end of its stream after its last request, and still gets the response.
 
-A connection whose client lets the server wait for a request is closed when another one needs its
-place.
+The number of connections is limited too (server.py). At the limit a new connection takes the place
+of the one that has waited longest for a request.
 
 After a response that ends the connection, the server sends the end of the stream and drops what the
 client still sends: closing at once could cut the response off.
@@ -37,17 +41,17 @@ from .routes import Route, Routes
 
 logger = logging.getLogger("odradek.http")
 
-# Of a request's head, and of what follows a request that is being served.
+# The limit of a request's head, and of what a client sends while its last request is served.
 MAX_REQUEST_BYTES = 16 * 1024
-# What clients have written must not become a page, or a script, because it looks like one.
+# A browser must not guess the type of a response: it may contain text that clients have written and
+# that looks like a page or a script.
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
-class Owner(Protocol):
-    """The server.
+class Server(Protocol):
+    """What a connection needs of the server that accepted it: HttpServer, which imports this file.
 
-    `timeout_s` is how long a request may take to arrive, and how long a client may take nothing of
-    what is sent to it.
+    For `timeout_s` see the module's docstring.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -65,7 +69,7 @@ class Owner(Protocol):
 class HttpConnection(asyncio.Protocol):
     """The protocol object of one accepted socket."""
 
-    def __init__(self, server: Owner) -> None:
+    def __init__(self, server: Server) -> None:
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES)
         self._request: h11.Request | None = None
@@ -77,11 +81,13 @@ class HttpConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._may_write = asyncio.Event()
         self._may_write.set()
+        # A response has been sent, and nothing of the next request has arrived.
         self._is_between_requests = False
-        self._is_endless = False  # an endless response is being written
-        self._has_client_ended = False
-        self._is_ending = False
-        self._untaken_bytes = 0  # at the last `_expect_reading`
+        self._is_endless = False  # a response without an end is being written
+        self._has_client_ended = False  # the client has sent the end of its stream
+        self._is_ending = False  # no further request is served
+        # What was written and not yet taken by the client at the last call of `_expect_reading`.
+        self._untaken_bytes = 0
 
     # -- the transport's calls --------------------------------------------------------------------
 
@@ -97,7 +103,9 @@ class HttpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._is_ending:
             return
-        self._is_between_requests = False
+        if self._is_between_requests:
+            self._is_between_requests = False
+            self._set_deadline()
         self._http.receive_data(data)
         if self._serving is None:
             self._read()
@@ -105,7 +113,10 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
 
     def eof_received(self) -> bool:
-        """Whether the client may still get something. What it has asked for is answered."""
+        """Note that the client has sent the end of its stream. Returns False to close at once.
+
+        Otherwise the connection stays open until the requests that have arrived are answered.
+        """
         if self._is_ending or self._is_endless:
             return False
         self._has_client_ended = True
@@ -137,7 +148,7 @@ class HttpConnection(asyncio.Protocol):
         return None if self._is_ending or self._serving is not None else self._waits_since_s
 
     def give_up_place(self) -> None:
-        """Close the connection although the client has some time left for its request."""
+        """Close the connection now, as if the client's time for its request were over."""
         self._time_out()
 
     # -- requests ---------------------------------------------------------------------------------
@@ -218,10 +229,11 @@ class HttpConnection(asyncio.Protocol):
         if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
             self._set_deadline()
             self._waits_since_s = self._server.loop.time()
-            self._is_between_requests = True
             self._path = ""
             self._request = None
             self._http.start_next_cycle()
+            has_next_begun = bool(self._http.trailing_data[0])
+            self._is_between_requests = not has_next_begun
             self._read()
         else:
             self._end()
@@ -259,12 +271,14 @@ class HttpConnection(asyncio.Protocol):
         turn_ends_s = monotonic() + SLICE_S
         async with aclosing(pieces):
             async for piece in pieces:
-                # An empty piece: there is nothing to send yet. A client that has ended its stream
-                # may be gone, which is noticed only when something is sent.
+                # An empty piece says that there is nothing to send yet. A client that has sent the
+                # end of its stream may still read, or may be gone. Only sending shows which.
                 may_be_gone = not piece and self._has_client_ended
                 data = response.probe if may_be_gone else piece
                 self._transport.write(self._http.send(h11.Data(data=data)) or b"")
-                self._is_endless = response.is_endless  # the client has some of it
+                # From here on the end of the client's stream ends the response. A client that sent
+                # it before gets the first piece.
+                self._is_endless = response.is_endless
                 if response.is_endless and self._has_client_ended:
                     return
                 await self._drain()
@@ -301,7 +315,7 @@ class HttpConnection(asyncio.Protocol):
         return self._request is None or self._request.method != b"HEAD"
 
     def _refuse(self, error: HttpError) -> None:
-        """Answer what is not, or not yet, a whole request, and end the connection."""
+        """Answer a request that is invalid or incomplete, and end the connection."""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             response = self._server.error_response(error, self._path)
             self._transport.write(self._head(response, ("Connection", "close")))
@@ -336,22 +350,27 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
 
     def _time_out(self) -> None:
-        """No request came in time, or the client does not read or does not close."""
+        """Act on the deadline, which depends on what the client was to do until then."""
         if self._is_ending or self._serving is not None:
+            # It was to take some of what is written. If it has, it gets the same time again.
             before_bytes = self._untaken_bytes
             self._expect_reading()
             if self._untaken_bytes >= before_bytes:
                 self.abort()
         elif self._is_between_requests:
+            # It was to begin a request. It has asked for nothing, so it gets no response.
             self._close()
         else:
+            # It was to complete a request. It may never close, so the server does.
             self._refuse(HttpError(HTTPStatus.REQUEST_TIMEOUT, "no request came"))
             self._transport.close()
 
     def _expect_reading(self) -> None:
-        """Set a deadline for the client to take something of what is written.
+        """Set a deadline for the client to take some of what is written.
 
-        A slow client takes it from the socket's buffer for long before there is room for more.
+        What is in the socket's send buffer counts as not taken. The transport can write to this
+        buffer only when much of it is free, so a slow client reads from it for a long time before
+        the transport's own buffer shrinks.
         """
         queued = queued_bytes(self._transport.get_extra_info("socket").fileno())
         self._untaken_bytes = self._transport.get_write_buffer_size() + queued

@@ -378,6 +378,18 @@ async def test_a_client_that_asks_for_no_more_is_closed_without_a_word() -> None
     server.http.close()
 
 
+async def test_a_request_has_its_whole_time_from_its_first_byte_on(server: Server) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /hello HTTP/1.1\r\n" + HOST + b"\r\n")
+    await reader.readuntil(b"hello\n")
+    (connection,) = server.http.connections
+    await until(lambda: connection._is_between_requests)
+    server.http.timeout_s = 0.01  # of a deadline that is set from now on
+    writer.write(b"GET /he")
+    assert (await asyncio.wait_for(reader.read(), 10)).split(b" ")[1] == b"408"
+    writer.close()
+
+
 async def test_connections_are_limited(server: Server) -> None:
     idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(MAX_CONNECTIONS)]
     while len(server.http.connections) < MAX_CONNECTIONS:  # noqa: ASYNC110  nothing tells of it
