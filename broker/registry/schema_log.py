@@ -1,14 +1,16 @@
-"""The topic `_schemas`: what the registry knows is what this log says.
+"""The topic `_schemas`, from which the state of the registry is built by replaying its records.
 
-The topic has one partition and is compacted. It is created with the first record that the registry
-writes. To one that others have created with the policy `delete` nothing is written. Others may
-write to it too, through Kafka: another registry, or a tool that moves schemas. So before the
-registry decides or answers, it reads what is new (`follow`). A topic that is deleted leaves an
-empty registry, and one that is created again begins with its own records.
+The topic has one partition and is compacted. The first record that the registry writes creates it.
+The registry writes nothing while the topic's cleanup.policy includes `delete`, because schemas
+would be lost. Other Kafka clients may write to the topic too: another registry, or a tool that
+moves schemas. So before the registry decides or answers, it reads the new records (`follow`). If
+the topic is deleted, the registry is empty. If it is created again, the registry has only the
+records of the new topic.
 
-Records that cannot be understood are left out, with a line in the broker's log. So are the records
-of a batch with a record that would take too long: one that unpacks to more than max.message.bytes,
-which is more than the registry itself can write, or one with very many headers.
+A record that cannot be understood is ignored, and the broker's log says so. All records of a batch
+are ignored if one of them would take too long to handle. That is a record of more than
+max.message.bytes after decompression, which the registry itself could not write, or one with very
+many headers.
 """
 
 from __future__ import annotations
@@ -38,16 +40,18 @@ logger = logging.getLogger("odradek.registry")
 
 READ_BYTES = 256 * 1024
 # More records are appended as several batches. Other requests are served between two of them.
-MAX_AT_ONCE = 100
-MAX_HEADERS = 10_000  # of a batch: one record may have them all, and takes some ms then
+MAX_RECORDS_IN_BATCH = 100
+# The limit of headers in a batch. One record may have all of them; reading it then takes some ms.
+MAX_HEADERS = 10_000
 _CONFIGS = {"cleanup.policy": "compact"}
 
 
 class SchemaLog:
-    """The log and the registry that follows it. `registry` is replaced when the topic is.
+    """The topic's log, and the registry that is built from it.
 
-    Only one `follow` or `append` may run at a time. What reads the state in slices must not run
-    meanwhile: records are replayed in slices, too.
+    `registry` is a new object after the topic was deleted or created again. Only one `follow` or
+    `append` may run at a time. They replay records in slices, so a caller that reads the state in
+    slices must not do so meanwhile.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -55,7 +59,7 @@ class SchemaLog:
         self._broker = broker
         self._log: PartitionLog | None = None
         self._next_offset = 0
-        # Whether this registry has been read to the end once. It may lack the newest records.
+        # Whether `registry` has once had all records. It may lack records that are newer than that.
         self.is_whole = False
 
     @property
@@ -78,18 +82,18 @@ class SchemaLog:
     async def append(self, made: Sequence[records.Record]) -> bool:
         """Append records and replay them.
 
-        Returns False, and has appended nothing, if this registry did not know all records of the
-        log: the decision that made these must be made again. Raises ApiError.
+        If the log has records that are not replayed, appends nothing and returns False. The caller
+        must then decide again, because its decision was made without them. Raises ApiError.
         """
         if made:
             await self._create_topic()
             self._check_policy()
-        for first in range(0, len(made), MAX_AT_ONCE):
+        for first in range(0, len(made), MAX_RECORDS_IN_BATCH):
             now_ms = self._broker.clock.now_ms()
-            part = made[first : first + MAX_AT_ONCE]
+            part = made[first : first + MAX_RECORDS_IN_BATCH]
             stored = [Record(record.key, record.value, now_ms) for record in part]
-            # Writing a megabyte of JSON, appending it, and reading it again takes 15 ms. Others
-            # are served in between.
+            # Encoding, appending and replaying a megabyte of JSON takes 15 ms. Other requests are
+            # served between two batches.
             await asyncio.sleep(0)
             if first == 0 and not self.is_current:
                 return False
@@ -98,7 +102,8 @@ class SchemaLog:
 
     async def _append(self, stored: Sequence[Record]) -> None:
         base_offset = await self._broker.own_appends.append(TOPIC, 0, build_batch(stored))
-        if base_offset != self._next_offset:  # others have written
+        if base_offset != self._next_offset:
+            # Another client has written before these records. All are read in the log's order.
             await self.follow()
             return
 
@@ -132,7 +137,10 @@ class SchemaLog:
                 raise result
 
     def _check_policy(self) -> None:
-        """Raise ApiError if old schemas would be deleted. Confluent's registry does not start."""
+        """Raise ApiError if the topic's cleanup.policy includes `delete`.
+
+        Confluent's registry does not start with such a topic.
+        """
         log = self._find()
         if log is not None and log.config.delete:
             text = f"the topic {TOPIC} deletes old schemas; its cleanup.policy must be compact"
@@ -141,7 +149,7 @@ class SchemaLog:
     # -- reading -----------------------------------------------------------------------------------
 
     async def _replay_some(self, log: PartitionLog) -> None:
-        """Read on in the log. It may be deleted, or its segments be replaced, meanwhile."""
+        """Read and replay up to READ_BYTES. Meanwhile the log may be deleted or cleaned."""
         offset = self._next_offset = max(self._next_offset, log.log_start_offset)
         if offset >= log.high_watermark:
             return
@@ -164,10 +172,12 @@ class SchemaLog:
         for batch in batches:
             header = batch.header
             if not header.is_control:
+                # A batch that is stored may be larger than the limit, which may have been lowered.
                 max_record_bytes = max(len(batch.data), log.config.max_message_bytes)
                 try:
                     for record in await self._records(batch, max_record_bytes, slices):
                         slices.step()
+                        # The first batch may begin before the offset that was read.
                         if record.offset >= self._next_offset:
                             self._replay(record, slices.step)
                 except TooManyRecordsError as error:
@@ -183,7 +193,11 @@ class SchemaLog:
     async def _records(
         self, batch: StoredBatch, max_record_bytes: int, slices: Slices
     ) -> Iterator[Record]:
-        """Raises CorruptRecordError; TooManyRecordsError if a record would take too long."""
+        """Decompress a batch, and return its records.
+
+        Raises CorruptRecordError. Raises TooManyRecordsError, before a record is decoded, if one is
+        larger than `max_record_bytes` or has too many headers.
+        """
         content = await self._broker.fetching.batch_reads.content(batch, MAX_DECOMPRESSED_BYTES)
         for skim in slices.of(skim_payload(content, batch.header, MAX_HEADERS)):
             if skim.size_bytes > max_record_bytes:
@@ -192,6 +206,7 @@ class SchemaLog:
         return read_payload(content, batch.header)
 
     def _replay(self, record: Record, step: Step) -> None:
+        """Apply a record to the state. Other requests may be served at each call of `step`."""
         if record.key is None:
             return
         try:
