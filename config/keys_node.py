@@ -31,7 +31,9 @@ class NodeKeys(KeyModel):
     delete_topic_enable: Bool = key(True, "Whether topics may be deleted.")
     num_partitions: Int = key(1, "Default number of partitions of a new topic.", ge=1)
     default_replication_factor: Int = key(
-        1, "Default number of replicas of a new topic (on one node: 1)."
+        1,
+        "Default number of replicas of a new topic, at most the number of nodes; if odradek.nodes"
+        " is above 1, the default is 3.",
     )
     fetch_max_bytes: Int = key(
         57_671_680,
@@ -45,7 +47,9 @@ class NodeKeys(KeyModel):
         2_000, "Maximum number of partitions in one DescribeTopicPartitions response.", ge=1
     )
     broker_session_timeout_ms: Int = key(
-        9_000, "A node of odradek.nodes that falls silent is lost to the others after this time."
+        9_000,
+        "With odradek.nodes: how long after a node stops answering the other nodes treat it as"
+        " failed.",
     )
     producer_id_expiration_ms: Int = key(
         86_400_000, "A partition forgets a producer id this long after its last write.", ge=1
