@@ -54,20 +54,24 @@ class ClassicMembers:
     def sync(
         self, group: ConsumerGroup, request: SyncGroupRequest, now: Now, step: Step
     ) -> Outcome[DraftResult[SyncGroupResponse]]:
-        """Decide about a SyncGroup. It writes nothing.
+        """Decide about a SyncGroup. It writes no records.
 
+        The member's deadlines change in the outcome's `then`, because this decision may be made
+        again: a long assignment is encoded in steps, and the group may change between them.
         Raises ApiError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL.
         """
         member, classic = _find_member(group, request)
+        # The protocol that the response to the member's JoinGroup named.
         preferred = classic.supported_protocols[0]
         check_protocol(request.protocol_type, PROTOCOL_TYPE)
         check_protocol(request.protocol_name, preferred.name)
         key = group.key_of(member.member_id)
-        # A member that must give up partitions learns from this sync which ones it keeps. It joins
-        # for the newer target after it has given up the others.
-        revokes = member.state is MemberState.UNREVOKED_PARTITIONS
-        if group.assignment_epoch > member.member_epoch and not revokes:
+        has_newer_target = group.assignment_epoch > member.member_epoch
+        # A member that must revoke partitions is not sent back to JoinGroup. It needs this response
+        # to know which partitions it keeps. After it has revoked the others, it joins again.
+        must_revoke = member.state is MemberState.UNREVOKED_PARTITIONS
+        if has_newer_target and not must_revoke:
             refusal = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             return Outcome(
                 reply=DraftResult(group.group_id, refusal),
@@ -191,7 +195,11 @@ def _needs_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _has_only_classic_members(group: ConsumerGroup) -> bool:
-    """Whether all members are classic: the group could not be downgraded (downgrade.py)."""
+    """Whether all members use the classic protocol.
+
+    Such a group is usually converted to a classic group when the last other member leaves. It
+    remains a consumer group if a setting or a member's protocols prevent that (downgrade.py).
+    """
     return group.classic_member_count == len(group.members)
 
 

@@ -74,13 +74,17 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         super().__init__(group_id, partition, Subscriptions())
         self.ownership = Ownership(group_id)
         self.has_partition_metadata = False
-        """Whether Kafka 4.0's record of type 4 exists. The next check of the group's topics writes
-        its tombstone."""
+        """Whether the group has a record of type 4, which Kafka wrote until 4.0. If so, the next
+        check of the group's topics writes its tombstone."""
         self.classic_member_count = 0
+        """Number of members that use the classic protocol."""
         self.classic_protocols: Counter[str] = Counter()
-        """Number of classic members by supported protocol (client-side assignor)."""
+        """Number of these members by the name of a protocol (client-side assignor) that they
+        support. Names that no member supports are absent."""
         self._assignor_votes: Counter[str] = Counter()
-        self._stable_at: Counter[int] = Counter()  # number of STABLE members by epoch
+        """Number of members by the server-side assignor that they request."""
+        self._stable_at: Counter[int] = Counter()
+        """Number of members in MemberState.STABLE by member epoch."""
         self.regexes_resolved_at = TimerMoment()
         """When the regular expressions were last resolved, on the timer clock. Not journaled."""
 
@@ -90,13 +94,16 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
     # -- replay ------------------------------------------------------------------------------------
 
+    # Each method applies records of one type of `__consumer_offsets`. The number of the type is the
+    # version of the record's key. A tombstone is a record whose value is None.
+
     def replay_metadata(self, value: ConsumerGroupMetadataValue) -> None:
-        """Apply type 3, the group epoch. Its tombstone removes the group (replay.py)."""
+        """Apply type 3, the group epoch. A tombstone removes the group (replay.py)."""
         self.epoch = value.epoch
         self.metadata_hash = value.metadata_hash
 
     def replay_partition_metadata(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
-        """Apply type 4, the topic partitions of Kafka 4.0. Only its existence is kept."""
+        """Apply type 4, which Kafka wrote until 4.0. Only whether it exists is remembered."""
         self.has_partition_metadata = value is not None
 
     def replay_member(
@@ -108,6 +115,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             new = with_metadata(self.member_or_new(member_id), value, step)
             self._replace_member(old, new, step)
         elif old is not None:
+            # A coordinator writes the tombstones of types 7 and 8 before this one. If they are
+            # missing, the member is removed all the same: a record of the log cannot be refused.
             if old.member_epoch != LEAVING_EPOCH or member_id in self.targets:
                 logger.error(
                     "group %s: member %s is removed before its assignment", self.group_id, member_id
@@ -132,7 +141,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         value: ConsumerGroupCurrentMemberAssignmentValue | None,
         step: Step = no_step,
     ) -> None:
-        """Apply type 8, the partitions that a member owns. After a tombstone it owns none."""
+        """Apply type 8, a member's epoch and the partitions that it owns.
+
+        After a tombstone it owns none, and has LEAVING_EPOCH until the tombstone of its type 5.
+        """
         old = self.members.get(member_id)
         if value is not None:
             new = with_assignment(self.member_or_new(member_id), value, step)
@@ -150,7 +162,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def replay_regex(
         self, regex: str, value: ConsumerGroupRegularExpressionValue | None, step: Step = no_step
     ) -> None:
-        """Apply type 16, the topics that a regular expression matches. A tombstone removes it."""
+        """Apply type 16, the topics that a regular expression matched when it was last resolved.
+
+        A tombstone removes the expression.
+        """
         resolved = None
         if value is not None:
             resolved = ResolvedRegex(
@@ -172,13 +187,14 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             self._count(new, +1)
 
     def _count(self, member: ConsumerMember, delta: int) -> None:
+        """Add a member to the group's counts (`delta` is 1), or remove it (-1)."""
         if member.state is MemberState.STABLE:
             count_in(self._stable_at, member.member_epoch, delta)
         if member.server_assignor is not None:
             count_in(self._assignor_votes, member.server_assignor, delta)
         if member.classic is not None:
             self.classic_member_count += delta
-            # A member may name a protocol twice.
+            # A set, because a member may name a protocol twice.
             for name in {protocol.name for protocol in member.classic.supported_protocols}:
                 count_in(self.classic_protocols, name, delta)
 
@@ -211,9 +227,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return self.targets.get(member_id, NO_TARGET)
 
     def waits_for_release(self, member: ConsumerMember) -> bool:
-        """Whether other members still own partitions of this member's target.
+        """Whether the member waits for a partition of its target that another member still owns.
 
-        Kafka: waitingOnUnreleasedPartition.
+        A member in another state does not wait. Kafka: waitingOnUnreleasedPartition.
         """
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
@@ -251,7 +267,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- members that use the classic protocol -----------------------------------------------------
 
     def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
-        """Whether all classic members support one of these client-side assignors."""
+        """Whether all classic members support one of these protocols (client-side assignors).
+
+        If the group has no classic member, any one name is enough.
+        """
         if protocol_type != PROTOCOL_TYPE:
             return False
         return any(self.classic_protocols[name] == self.classic_member_count for name in names)
@@ -274,13 +293,15 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return check_commit(self.member(committer.member_id), committer)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        if member_id is not None or member_epoch >= 0:  # others are not requests of members
+        # A request without member id and epoch is not from a member, and may read all offsets.
+        if member_id is not None or member_epoch >= 0:
             check_fetch(self.member(member_id or ""), member_epoch)
 
     def check_offset_deletion(self) -> None:
-        """Never raises. Topics that a member is subscribed to are refused one by one."""
+        """Allow it in every state. The caller refuses topics that have a subscriber."""
 
     def retention_counts_from(self, commit_timestamp_ms: int) -> int:
+        # Not from the time at which the group became empty, as in a classic group.
         return commit_timestamp_ms
 
     def tombstones(self) -> list[JournalRecord]:
@@ -288,10 +309,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
 
 def _most_voted(votes: Counter[str]) -> str | None:
-    """The name with the most votes; with a tie, the last one in the alphabet.
+    """The name with the most votes; of several with equally many, the last in alphabetical order.
 
-    Kafka breaks ties this way when it chooses the assignor, but not when it checks whether the
-    assignor has changed. With a tie, each heartbeat may then raise the epoch. Here both use this
+    Kafka chooses the assignor in this way too. But it checks in another way whether the assignor
+    has changed, so after a tie each heartbeat may raise the group epoch. Here both use this
     function.
     """
     return max(sorted(votes, reverse=True), key=votes.__getitem__, default=None)

@@ -1,18 +1,19 @@
 """Subscriptions by regular expression: validates patterns, and resolves them to topic names.
 
 A member sends a pattern in RE2's syntax. The pattern must match the whole name of a topic. All
-topics are considered, including internal ones. The result carries the version of the metadata that
-was searched.
+topics are considered, including internal ones. The result has the version of the metadata whose
+topics were searched.
 
-Patterns come from untrusted clients, so all costs are bounded. RE2 matches in time linear in the
-name's length. The compiled program and automaton of a pattern stay below the limit of
-config/re2_options.py, and are dropped after use, because compiling a usual pattern takes less than
-0.1 ms. Patterns that RE2 would take long to compile are refused by that file, too: the slowest that
-are left take about 14 ms, and 32 KB of names 10 ms. Matching 10,000 names takes 10 to 20 ms for a
-pattern. Most patterns begin with fixed text; then only names with that prefix are matched. 20 ms is
-too long for an event loop, so `resolve_patterns` is a generator with steps of about a millisecond.
+Patterns come from untrusted clients, so the cost of each is bounded:
 
-Kafka compiles with RE2/J, which differs from RE2 as follows:
+- Compiling: config/re2_options.py limits the memory, and refuses patterns that RE2 would take long
+  to compile. Of the others the slowest takes about 14 ms, and a usual one less than 0.1 ms. So a
+  compiled pattern is not kept after its use.
+- Matching: RE2's time is linear in the length of a name. 10,000 names take 10 to 20 ms. Most
+  patterns begin with fixed text; then only names with this prefix are matched. 20 ms is too long
+  for an event loop, so `resolve_patterns` is a generator that yields about every millisecond.
+
+Kafka uses RE2/J, the Java version of RE2. These patterns are treated differently by the two:
 
     \\C                  refused by RE2/J, and here
     ((a{99}){99}){99}   RE2/J accepts it at any cost; RE2 refuses more than 1,000 repetitions in
@@ -44,11 +45,10 @@ from .subscriptions import ResolvedRegex
 
 MAX_PATTERN_BYTES = (1 << 15) - 1  # ConsumerGroupRegularExpressionKey has a 16-bit length
 MAX_PREFIX_BYTES = 64
-NAMES_PER_STEP = 500
-# A larger program takes longer for each name, at worst proportionally to its size.
-SMALL_PROGRAM = 200
+NAMES_PER_STEP = 500  # of a pattern with a small program
+SMALL_PROGRAM = 200  # instructions
 
-# RE2's error messages to RE2/J's, where both exist.
+# RE2/J's text of an error by RE2's text, where they differ.
 _DESCRIPTIONS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -59,7 +59,7 @@ _DESCRIPTIONS = {
     "invalid named capture group": "invalid named capture",
     "invalid perl operator": "invalid or unsupported Perl syntax",
 }
-# Quoted text, or a backslash and the character after it.
+# Quoted text (`\Q...\E`), or a backslash and the character after it.
 _ESCAPE = re.compile(r"\\(?:Q.*?(?:\\E|\Z)|.)", re.DOTALL)
 
 
@@ -103,19 +103,22 @@ def _matches(
     except ApiError:
         return []
     first, last = _range_of(compiled, names)
-    step = _names_per_step(compiled)
+    count = _names_per_step(compiled)
     matches = _matcher(compiled)
     found: list[str] = []
-    for start in range(first, last, step):
-        slice_ = names[start : min(start + step, last)]
-        matching = [name for name in slice_ if matches(name.encode())]
+    for start in range(first, last, count):
+        searched = names[start : min(start + count, last)]
+        matching = [name for name in searched if matches(name.encode())]
         found += matching if may_describe is None else filter(may_describe, matching)
         yield
     return found
 
 
 def _range_of(compiled: Any, names: Sequence[str]) -> tuple[int, int]:
-    """The index range [first, last) of names that may match, by RE2's prefix bounds."""
+    """The index range [first, last) of the sorted names that may match.
+
+    RE2 knows the lowest and the highest text that may match if a pattern begins with fixed text.
+    """
     try:
         lowest, highest = compiled.possiblematchrange(MAX_PREFIX_BYTES)
     except re2_library().error:
@@ -143,6 +146,12 @@ def _matcher(compiled: Any) -> Matcher:
 
 
 def _names_per_step(compiled: Any) -> int:
+    """How many names are matched in about a millisecond.
+
+    At worst the time for one name grows with the program's size, and it is longer by
+    `cost_of_a_step` if another library replaces RE2. The number of names falls with the square of
+    both: a step with a large program is shorter than necessary.
+    """
     share = min(1.0, SMALL_PROGRAM / (compiled.programsize * cost_of_a_step()))
     return max(1, int(NAMES_PER_STEP * share**2))
 
