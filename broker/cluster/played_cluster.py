@@ -60,10 +60,10 @@ def reserve_ports(config: BrokerConfig, ports: Sequence[Sequence[int]] = ()) -> 
 
 
 class PlayedCluster:
-    """The nodes by id. All of them run when it is made.
+    """A cluster that one broker simulates for tests of clients (see this room's __init__).
 
-    What other nodes notice of a node that does not answer is noticed after
-    `broker.session.timeout.ms`; of one that was killed, at once.
+    All nodes run when it is created. The other nodes notice at once that a node was killed, and
+    after `broker.session.timeout.ms` that a node does not answer.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """The nodes that clients see: this broker alone.
 
-Those of a played cluster are in cluster/cluster_nodes.py, which has the same methods.
+A broker can play a cluster of several nodes for tests of clients (odradek.nodes). The nodes of such
+a played cluster are in cluster/cluster_nodes.py, which has the same methods.
 """
 
 from __future__ import annotations
