@@ -1,4 +1,4 @@
-"""The nodes of a played cluster, as the handlers of one of them see them."""
+"""The nodes of a played cluster (odradek.nodes), as the handlers of one node see them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .cluster import Cluster
 
 
 class ClusterNodes(Nodes):
-    """`own_id` is the node whose handlers ask. Where a partition has no leader, it is -1."""
+    """`own_id` is the node whose handlers ask. A partition without a leader has NO_LEADER (-1)."""
 
     def __init__(
         self, config: BrokerConfig, ports: Sequence[Ports], cluster: Cluster, own_id: int
@@ -64,7 +64,7 @@ class ClusterNodes(Nodes):
 
     def replicas(
         self,
-        node_ids: Iterable[int],  # noqa: ARG002 # those of the metadata log are not asked for
+        node_ids: Iterable[int],  # noqa: ARG002 # the metadata log has one node only
         topic: str,
         partition: int,
     ) -> list[int]:
@@ -103,7 +103,7 @@ class ClusterNodes(Nodes):
         topic: str,
         partition: int,
         *,
-        is_served: bool,  # noqa: ARG002 # the nodes say it
+        is_served: bool,  # noqa: ARG002 # a replica is offline if its node is
     ) -> list[int]:
         """The nodes that have a replica and do not live."""
         live = self._cluster.live

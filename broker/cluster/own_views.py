@@ -1,8 +1,12 @@
-"""What a node shows that is its own: the groups that it coordinates, its replicas, its settings."""
+"""A node of a played cluster shows only its own groups, transactions, replicas and settings.
+
+All nodes are one broker (odradek.nodes), whose handlers answer with what all of them have.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any
@@ -19,6 +23,9 @@ from odradek.protocol.messages.list_transactions import ListTransactionsResponse
 from odradek.protocol.schema import replace
 
 from .of_node import OfNode
+
+_LISTENERS = ("listeners", "advertised.listeners")
+_PORT = re.compile(r"(?<=:)\d+(?=,|$)")  # of a listener in a list of them
 
 
 class OwnViews:
@@ -74,21 +81,34 @@ class OwnViews:
 
     def _own_settings(
         self,
-        context: RequestContext,  # noqa: ARG002 # as the others
+        context: RequestContext,
         response: DescribeConfigsResponse,
     ) -> DescribeConfigsResponse:
         """The settings that each node has of its own."""
-        rack = self._node.cluster.racks[self._node.node_id]
+        config, node_id = context.broker.config, self._node.node_id
         own = {
-            "node.id": str(self._node.node_id),
-            "broker.id": str(self._node.node_id),
-            "broker.rack": rack,
+            "node.id": str(node_id),
+            "broker.id": str(node_id),
+            "broker.rack": self._node.cluster.racks[node_id],
         }
+
+        def own_port(port: re.Match[str]) -> str:
+            return str(config.port_of_node(int(port[0]), node_id - config.node_id))
+
         for result in response.results:
-            if result.resource_type == ConfigResourceType.BROKER and result.resource_name:
-                for position, config in enumerate(result.configs):
-                    if config.name in own:
-                        result.configs[position] = replace(config, value=own[config.name])
+            if result.resource_type != ConfigResourceType.BROKER or not result.resource_name:
+                continue
+            for position, entry in enumerate(result.configs):
+                if entry.name in own:
+                    value = own[entry.name]
+                elif entry.name in _LISTENERS and entry.value is not None:
+                    value = _PORT.sub(own_port, entry.value)
+                else:
+                    continue
+                synonyms = entry.synonyms
+                if synonyms:  # the first one is in force
+                    synonyms = [replace(synonyms[0], value=value), *synonyms[1:]]
+                result.configs[position] = replace(entry, value=value, synonyms=synonyms)
         return response
 
 
