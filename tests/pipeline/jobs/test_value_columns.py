@@ -1,7 +1,10 @@
 """JSON values as columns, and what is no JSON as dead letters."""
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -178,6 +181,18 @@ def test_an_invalid_schema_is_refused(text: str, reason: str, tmp_path: Path) ->
     with pytest.raises(JobError, match=r"schema\.json: ") as raised:
         read_json_schema(path)
     assert reason in str(raised.value)
+
+
+def test_a_schema_file_is_utf_8_in_any_locale(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"größe": "long"}', encoding="utf-8")
+    program = (
+        "from pathlib import Path\n"
+        f"from {read_json_schema.__module__} import read_json_schema\n"
+        f"assert read_json_schema(Path({str(path)!r})).field(0).name == 'gr\\xf6\\xdfe'\n"
+    )
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", program], check=True, env={**os.environ, **locale})
 
 
 @pytest.mark.parametrize("name", ["offset", "topic", "date", "error"])

@@ -42,7 +42,7 @@ _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)")
 def read_json_schema(path: Path) -> pa.StructType:
     """Read and parse the file. Raises JobError."""
     try:
-        return parse_json_schema(path.read_text())
+        return parse_json_schema(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise JobError(f"cannot read the schema: {error}") from error
     except JobError as error:
