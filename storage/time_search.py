@@ -36,9 +36,12 @@ def search_batches(
     """The first record from `start_offset` on that is not older; else the offset to continue from.
 
     `batches` begins with a whole batch, and may end within another one. Raises ApiError with
-    CORRUPT_MESSAGE, and TooManyRecordsError if the first batch reaches a limit.
+    CORRUPT_MESSAGE, also if the first batch reaches the limit LONG, the highest. For other limits
+    that is a TooManyRecordsError (a CorruptRecordError).
     """
     view = memoryview(batches)
+    # LONG's bytes limit what producers send. A stored batch may be larger: all that can be read is
+    # searched.
     left = limits._replace(unpacked_bytes=MAX_DECOMPRESSED_BYTES) if limits == LONG else limits
     position, next_offset = 0, start_offset
     try:
@@ -71,7 +74,7 @@ def _whole_batch(view: memoryview, position: int) -> BatchHeader | None:
     except CorruptRecordError:
         if not position:
             raise
-        return None  # cut; otherwise the next search begins there, and finds out
+        return None  # cut off; if it is corrupt, the next search begins with it, and raises
     return header if position + header.size_bytes <= len(view) else None
 
 
@@ -96,9 +99,13 @@ def _search(
 def _search_messages(
     batch: memoryview, header: BatchHeader, timestamp_ms: int, start_offset: int, left: WalkLimits
 ) -> OffsetAtTime | None:
-    """Like `_search`, for a message of magic 0 or 1, whose content has no limits."""
-    if header.record_count == UNKNOWN_COUNT and left == AT_ONCE:
-        raise TooManyRecordsError("a wrapper")
+    """Like `_search`, for a message of magic 0 or 1.
+
+    How many records a wrapper (a compressed message) has is not known. So none is unpacked with the
+    limits of the event loop; others do not limit it.
+    """
+    if header.record_count == UNKNOWN_COUNT and left.unpacked_bytes <= AT_ONCE.unpacked_bytes:
+        raise TooManyRecordsError("the number of records in a wrapper is not known")
     for record in read_any_records(batch, header):
         if record.timestamp_ms >= timestamp_ms and record.offset >= start_offset:
             return OffsetAtTime(record.timestamp_ms, record.offset, header.partition_leader_epoch)

@@ -22,6 +22,7 @@ from odradek.storage.record_walk import AT_ONCE, LONG, SHORT, WalkLimits
 from odradek.storage.time_search import OffsetAtTime, search_batches
 from tests.support.hostile_batches import ZSTD, batch_around, records, zeros
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
+from tests.support.message_sets import GZIP, START_MS, message_set, wrapper
 
 T = TypeVar("T")
 
@@ -204,6 +205,14 @@ def test_a_search_goes_on_after_the_last_whole_batch() -> None:
     found = search_batches(both, timestamp_ms=3, start_offset=0, limits=SHORT)
     assert found == OffsetAtTime(3, 2, read_header(second).partition_leader_epoch)
     assert search_batches(both, timestamp_ms=4, start_offset=0, limits=SHORT) == 3
+
+
+def test_a_wrapper_after_a_batch_is_not_unpacked_at_once() -> None:
+    batch = batch_of(b"a", timestamps=[1])
+    both = with_newest(batch, 9) + wrapper(message_set(b"b"), GZIP, offset=1)
+    search = partial(search_batches, both, timestamp_ms=9, start_offset=0)
+    assert search(limits=AT_ONCE) == 1
+    assert search(limits=SHORT) == OffsetAtTime(START_MS, 1, -1)
 
 
 @pytest.mark.slow
