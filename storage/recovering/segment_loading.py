@@ -44,7 +44,10 @@ def load_segments(source: LogSource, names: set[SegmentFileName]) -> SegmentList
 
 
 def split_overflowing(source: LogSource, segments: SegmentList) -> None:
-    """Split segments whose offsets are too far apart for an index. Raises OSError."""
+    """Split segments whose offsets are too far apart for an index. Raises OSError.
+
+    The cleaner of Kafka before 2.0 has made them. It leaves the last segment alone.
+    """
     closed = list(segments)[:-1]
     for segment, following in zip(closed, list(segments)[1:], strict=True):
         # The next base offset rules out nearly all segments without reading them.
