@@ -42,5 +42,5 @@ def on_post_build(config: MkDocsConfig) -> None:
         lines.append(f"- [{page.title}]({place})")
         target = site / place
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(markdown)
-    (site / "llms.txt").write_text("\n".join(lines) + "\n")
+        target.write_text(markdown, encoding="utf-8")
+    (site / "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -21,7 +21,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages; their links lead to pages of the site."""
     top = Path(config.config_file_path).parent
     for name, place in PAGES.items():
-        text = (top / name).read_text()
+        text = (top / name).read_text(encoding="utf-8")
         text = text.replace("](docs/", f"]({'../' * place.count('/')}")
         for other, other_place in PAGES.items():
             text = text.replace(f"]({other}", f"]({relpath(other_place, dirname(place))}")

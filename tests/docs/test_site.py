@@ -1,5 +1,6 @@
 """The documentation builds as a site, without a warning."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,11 +21,22 @@ def test_the_site_builds(tmp_path: Path) -> None:
         shutil.copy(file, tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
-    done = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True)
+    # The pages are UTF-8 where the locale has another encoding, too.
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        command,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, **locale},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
     assert (site / "guarantees" / "index.html").exists()
-    listed = re.findall(r"^- \[.+\]\((.+)\)$", (site / "llms.txt").read_text(), re.MULTILINE)
+    listed = re.findall(
+        r"^- \[.+\]\((.+)\)$", (site / "llms.txt").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {"index.md", "architecture.md", "compatibility/systems.md"} <= set(listed)
     for place in listed:
-        assert (site / place).read_text().startswith(("# ", "<!--")), place
+        assert (site / place).read_text(encoding="utf-8").startswith(("# ", "<!--")), place
