@@ -27,7 +27,9 @@ class GroupKeys(KeyModel):
         50, "Number of partitions of __consumer_offsets; cannot change later.", ge=1
     )
     offsets_topic_replication_factor: Short = key(
-        3, "Number of replicas of __consumer_offsets (on one node: 1).", ge=1
+        3,
+        "Number of replicas of __consumer_offsets. Not used: 1, or with `odradek.nodes` up to 3.",
+        ge=1,
     )
     offsets_topic_segment_bytes: Int = key(
         104_857_600, "segment.bytes of __consumer_offsets.", ge=1

@@ -22,10 +22,12 @@ class ShareCoordinatorKeys(KeyModel):
         50, "Number of partitions of __share_group_state; cannot change later.", ge=1
     )
     share_coordinator_state_topic_replication_factor: Short = key(
-        3, "Number of replicas of __share_group_state (on one node: 1).", ge=1
+        3,
+        "Number of replicas of __share_group_state. Not used: 1, or with `odradek.nodes` up to 3.",
+        ge=1,
     )
     share_coordinator_state_topic_min_isr: Short = key(
-        2, "min.insync.replicas of __share_group_state (on one node: 1).", ge=1
+        2, "min.insync.replicas of __share_group_state; without effect on a single node.", ge=1
     )
     share_coordinator_state_topic_segment_bytes: Int = key(
         104_857_600, "segment.bytes of __share_group_state.", ge=1

@@ -10,10 +10,12 @@ class TransactionKeys(KeyModel):
         50, "Number of partitions of __transaction_state.", ge=1
     )
     transaction_state_log_replication_factor: Short = key(
-        3, "Number of replicas of __transaction_state (on one node: 1).", ge=1
+        3,
+        "Number of replicas of __transaction_state. Not used: 1, or with `odradek.nodes` up to 3.",
+        ge=1,
     )
     transaction_state_log_min_isr: Int = key(
-        2, "min.insync.replicas of __transaction_state (on one node: 1).", ge=1
+        2, "min.insync.replicas of __transaction_state; without effect on a single node.", ge=1
     )
     transaction_state_log_segment_bytes: Int = key(
         104_857_600, "segment.bytes of __transaction_state.", ge=1

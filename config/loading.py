@@ -34,7 +34,7 @@ SHIPPED: Mapping[str, str] = {
     "group.streams.initial.rebalance.delay.ms": "0",
 }
 
-# A single node can hold one replica only, so these are 1 whatever the file says.
+# A single node can hold one replica only, so more than 1 has no effect.
 _REPLICA_COUNTS = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
