@@ -1,9 +1,11 @@
-"""Serves one large request, or one slice of a request, in a turn of the event loop.
+"""A queue for requests that would hold up others: one is served in each turn of the event loop.
 
-A client that has sent thousands of small requests at once waits here too, after a millisecond.
+A Produce of 512 KiB takes a millisecond. Without the queue, a client with small requests waits in
+each turn for all clients with large ones. Small requests that have arrived are served first.
 
-A Produce of 512 KiB takes a millisecond. Without this, a client with small requests waits for those
-of all clients with large ones in each turn. Small requests that have arrived are served first.
+Three kinds wait here: requests of LARGE_BYTES or more; the slices of a request that is served in
+slices (slices.py); and the rest of thousands of small requests that a client has sent at once, when
+some have been served for a millisecond (connection.py).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from functools import partial
 from .turn_queue import TurnQueue, TurnTaker
 
 LARGE_BYTES = 256 * 1024
-# A turn runs slices as soon as their requests arrive for about this time.
+# The first slices of requests run at once, without waiting here, for about this time in a row. Then
+# they get half of the loop's time.
 AT_ONCE_S = 0.0005
 
 
@@ -23,6 +26,7 @@ class LargeTurns(TurnQueue):
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop, limit_s=0.0)  # one in each turn
+        # When the rests so far end. One follows each slice that has run at once, and is as long.
         self._rested_at_s = 0.0
 
     def has_room_for(self, connection: TurnTaker) -> bool:
@@ -33,11 +37,11 @@ class LargeTurns(TurnQueue):
         return False
 
     def may_run_now(self, now_s: float) -> bool:
-        """Whether a slice may run as soon as its request arrives."""
+        """Whether a first slice may run at once."""
         return not self._waiting and self._rested_at_s - now_s < AT_ONCE_S
 
     def has_run(self, began_s: float, ended_s: float) -> None:
-        """Note that such a slice has run: half of the time is for others."""
+        """Note that such a slice has run. It counts twice: as much time is left to others."""
         self._rested_at_s = max(self._rested_at_s, began_s) + 2 * (ended_s - began_s)
 
     def next(self) -> asyncio.Future[None]:
@@ -54,5 +58,5 @@ class LargeTurns(TurnQueue):
 
 
 def _grant(turn: asyncio.Future[None]) -> None:
-    if not turn.done():  # its request was cancelled
+    if not turn.done():  # it is if its request was cancelled
         turn.set_result(None)
