@@ -38,7 +38,7 @@ EVERYONE = "User:*"
 MAX_CACHED_DECISIONS = 10_000
 MAX_CACHED_NAME = 249
 
-# What an entry that allows the second operation also allows.
+# For an operation, the others whose permission allows it, too (rule 4).
 _ALSO_ALLOWED = {
     AclOperation.DESCRIBE: (
         AclOperation.READ,
@@ -49,7 +49,8 @@ _ALSO_ALLOWED = {
     AclOperation.DESCRIBE_CONFIGS: (AclOperation.ALTER_CONFIGS,),
 }
 
-# The error code and message of a refusal. Kafka: Errors.
+# The error code and message of a refusal. Kafka: Errors. The types DELEGATION_TOKEN and USER are
+# asked about by the APIs of delegation tokens only, which have answers of their own.
 _REFUSALS = {
     ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
     ResourceType.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
@@ -157,8 +158,8 @@ class AclAuthorizer(Authorizer):
     ) -> bool:
         """Whether `principal` may perform `operation` on at least one resource of a type.
 
-        As in Kafka, operations that are allowed by rule 4 only are not considered, unless they are
-        allowed on all resources.
+        As in Kafka, an operation that is allowed only because another one is (DESCRIBE because of
+        READ) does not count, unless it is allowed on all resources.
         """
         if self._version != self._acls.version:
             self._forget()
