@@ -35,7 +35,7 @@ class Injected:
         return self._read(with_events=False).fired
 
     def events(self) -> list[FaultEvent]:
-        """These requests in order: the last 10,000."""
+        """The requests that have failed so far, or were delayed, in order: the last 10,000."""
         return self._read(with_events=True).events
 
     def wait(self, count: int = 1, *, within: timedelta | int = 10_000) -> None:
