@@ -98,7 +98,7 @@ class Offsets:
             group.put_pending(context.producer_id, key.topic, key.partition, committed)
 
     def replay_commits(self, commits: JoinedCommits, context: ReplayContext) -> None:
-        """Apply the commits of one batch; the offset is that of the last."""
+        """Apply joined commits (joined_offsets.py). `context.offset` is that of the last."""
         first = context.offset - len(commits.offsets) + 1
         for record_offset, committed in enumerate(commits.offsets, first):
             committed.record_offset = record_offset
@@ -119,7 +119,7 @@ class Offsets:
         return group
 
     def replay_tombstones(self, tombstones: JoinedTombstones) -> None:
-        """Apply the tombstones of one group."""
+        """Apply joined tombstones (joined_offsets.py)."""
         group = self._by_group.get(tombstones.group_id)
         if group is not None:
             group.remove_all(tombstones.places)
@@ -140,7 +140,10 @@ class Offsets:
     # -- tombstones ------------------------------------------------------------------------------
 
     def tombstones(self, group_id: str, step: Step = no_step) -> list[JournalRecord]:
-        """Return tombstones of all offsets of a group, which must not change in a step."""
+        """Return tombstones of all offsets of a group.
+
+        Other requests are served in a `step` (steps.py). The group must not change meanwhile.
+        """
         known = (
             (topic, partition)
             for topic in list(self.of_group(group_id))
@@ -152,10 +155,11 @@ class Offsets:
     def in_topics(
         self, deleted: Sequence[tuple[str, bytes]], before_offset: int
     ) -> Iterator[GroupTopicPartition | None]:
-        """Yield the offsets in deleted topics (name, id), not in later ones so named.
+        """Yield where offsets in deleted topics (name, id) are stored, and None (see `_where`).
 
-        Offsets that are stored at `before_offset` or later are left out. The offsets may change
-        between two items. None: there was nothing at this step.
+        Before OffsetCommit v10 a commit has no topic id. Such an offset is in the deleted topic if
+        its record is before `before_offset`, the end of the log at the deletion. Later ones are in
+        a new topic of that name.
         """
         ids: dict[str, set[bytes]] = {}
         for name, topic_id in deleted:
@@ -177,7 +181,8 @@ class Offsets:
     ) -> Iterator[GroupTopicPartition | None]:
         """Yield what `is_wanted` accepts of the offsets committed in `topics` and of all pending.
 
-        They may change between two items. None: there was nothing at this step.
+        They may change between two items. None is a look that found nothing: `in_parts` counts the
+        looks.
         """
         for topic in topics:
             for key, committed in self._in_topic(group_id, topic):
@@ -220,10 +225,10 @@ class Offsets:
     def in_missing_topics(
         self, topic_ids: Container[bytes]
     ) -> Iterator[GroupTopicPartition | None]:
-        """Yield the offsets in topics other than `topic_ids`. They may change between two items.
+        """Yield where offsets in topics other than `topic_ids` are stored, and None (see `_where`).
 
         Offsets without a topic id stay. A topic's deletion is written to another log: there may
-        have been a crash between the two writes. None: there was nothing at this step.
+        have been a crash between the two writes.
         """
 
         def is_missing(_topic: str, found: CommittedOffset) -> bool:
@@ -262,5 +267,5 @@ def tombstones_of(keys: Iterable[GroupTopicPartition], step: Step = no_step) -> 
             group_id, topic, partition = key
             found = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
             tombstones.append(JournalRecord(None, 0, found))
-    free(step, distinct)
+    free(step, distinct)  # in steps: to free thousands of keys takes long
     return tombstones
