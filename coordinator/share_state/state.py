@@ -57,8 +57,8 @@ class StateWrite(Struct, frozen=True, kw_only=True):
 
 # -- from records ----------------------------------------------------------------------------------
 
-# The first batches of a state are combined with none: `with_new` needs them in order, and others
-# write these records, too.
+# `with_new` needs stored batches in order and without overlaps. The records may be Kafka's, so this
+# is not taken for granted: `combined((), …)` puts the first batches of a state in order.
 
 
 def of_snapshot(value: ShareSnapshotValue) -> ShareState:
@@ -123,6 +123,10 @@ def snapshot_record(key: SharePartitionKey, state: ShareState) -> JournalRecord:
 def update_record(
     key: SharePartitionKey, state: ShareState, write: StateWrite, leader_epoch: int
 ) -> JournalRecord:
+    """Make an update with `leader_epoch`, not that of `write`.
+
+    A write keeps the state's leader epoch. Only a read by a newer leader raises it (table.py).
+    """
     value = ShareUpdateValue(
         snapshot_epoch=state.snapshot_epoch,
         leader_epoch=leader_epoch,
