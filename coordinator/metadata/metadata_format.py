@@ -54,7 +54,10 @@ def metadata_log_directory(data_directory: Path) -> Path:
 
 
 def is_formatted(files: Files, data_directory: Path) -> bool:
-    """Whether the data directory has a metadata log, or at least its first snapshot."""
+    """Whether the data directory has a metadata log, or at least its first snapshot.
+
+    An interrupted format leaves a directory with temporary files at most.
+    """
     directory = metadata_log_directory(data_directory)
     if not files.is_directory(directory):
         return False
@@ -81,7 +84,8 @@ def format_metadata(
     """Format a data directory that has no metadata log yet. Safe to repeat after a crash.
 
     `users` are the records of the first SCRAM users. `levels` are those of the features, else those
-    of the newest metadata.version.
+    of the newest metadata.version. Where bootstrap.checkpoint exists, it has both, and these are
+    ignored.
     """
     levels = levels or levels_at_format()
     first_records = (*bootstrap_records(levels), *users)
