@@ -4,6 +4,9 @@ The reasons, their places and their texts are those of Java's SchemaCompatibilit
 Confluent's registry words them. A place is a path in the reader's schema: `/fields/1/type`.
 Records are compared once per pair, so that recursive types end.
 
+Work is counted with `spend`, which raises above a limit. The reasons of a part are one entry of the
+whole's (`inside`), so that lists are not copied: see Found in effort.py.
+
 `%s` in a reason stands for the reader's and the writer's schema: see compatibility.py.
 """
 
@@ -115,6 +118,8 @@ class _Comparison:
             if written:
                 reasons += inside(self.compare(member.type, written[0].type, (*place, "type")))
             elif not member.has_default:
+                # As in Java, an enum with a default is compared with the whole writer. So the
+                # reason is TYPE_MISMATCH, not the missing default of the field.
                 if member.type.kind == "enum" and member.type.default is not None:
                     reasons += inside(self.compare(member.type, writer, (*place, "type")))
                 else:
