@@ -16,7 +16,10 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 def times_ms(column: pa.Array | pa.ChunkedArray) -> Ints:
-    """Return milliseconds since 1970 as int64: NOW_MS for null, and 1 for a timestamp of 0 ms."""
+    """Convert Spark's timestamps, which are microseconds, to milliseconds since 1970, as int64.
+
+    Null becomes NOW_MS (0). A timestamp of 0 ms becomes 1, because it would mean "now".
+    """
     numbers: Ints = column.cast(pa.int64()).fill_null(NOW_MS).to_numpy() // _US_PER_MS
     numbers[(numbers == NOW_MS) & column.is_valid().to_numpy(zero_copy_only=False)] = (
         _INSTEAD_OF_0_MS

@@ -63,7 +63,7 @@ class OutgoingBatch:
 
     @property
     def has_only_columns(self) -> bool:
-        """Whether the rows have keys and values only, and go to one topic."""
+        """Whether all that the rows have is in `topic`, `key_column` and `value_column`."""
         others = (self.topics, self.partitions, self.timestamps_ms, self.headers)
         return all(each is None for each in others)
 

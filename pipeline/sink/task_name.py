@@ -4,11 +4,15 @@ from typing import NamedTuple
 
 
 class TaskName(NamedTuple):
-    """`odradek-<query>-<task>` is the same for all attempts of a task, and in all batches.
+    """Which task of which query writes, and which batch.
 
-    `query` is `odradek-<query>`, and `number` that of the task. A `run` is one start of a stream
-    or one batch query: its tasks are one division of the rows. A batch query that cannot run again
-    `ends`: its name is random.
+    `query` is `<prefix>-<id>`: the id of a streaming query, the name that the user gives a batch
+    query (txnAppId), or a random id. `number` is the task's partition in Spark. So `name` is the
+    same for all attempts of a task, and in all batches of a query.
+
+    `run` is the id of one start of a stream, or of one batch query. Another run may divide the rows
+    of a batch among its tasks in another way (division.py). `ends`: the id in `query` is random, so
+    no later run has it. The marks of its tasks are deleted at its end (ended_queries.py).
     """
 
     query: str
@@ -20,5 +24,5 @@ class TaskName(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Transactional id, and group of the task's marks."""
+        """The transactional id, and the group whose offsets say what is written (marks.py)."""
         return f"{self.query}-{self.number}"
