@@ -13,10 +13,10 @@ If loss is allowed, the new topic is read from its beginning. If it was created 
 been planned, the batch has nothing of it, and the next batch begins at its beginning. A partition
 that comes back with the same id is read on from where it was.
 
-Spark 4.0 and 4.1 say where a batch begins only after its end was planned (`all_ends`). So the first
-batch of a process that ends without a missing partition leaves it out; the next one has it again.
-If the process ends between them, nobody knows any more how far the partition was read: if it comes
-back, it is read from its beginning.
+Spark 4.0 and 4.1 say where a batch begins only after its end was planned (`all_ends`). So after a
+restart the first end that is planned lacks the partitions that are missing then. When Spark has
+said where this batch begins, the next end has them again. If the process ends in between, nobody
+knows any more how far such a partition was read: if it comes back, it is read from its beginning.
 
 If a query begins at the latest offsets, its first batch is empty and ends where it begins, which
 writes that position to the checkpoint. Otherwise a crash in the first batch would move it forward.
@@ -45,7 +45,11 @@ from .stream_offsets import StreamOffsets, Tasks
 
 
 class StreamPlanner:
-    """Plans the batches of one query. `last_ends` are the partitions' ends when last looked up.
+    """Plans the batches of one query.
+
+    `last_ends` are the partitions' ends when last looked up. It may also have missing partitions,
+    with the offset up to which they were read. `begins` of an end is where its batch begins in
+    partitions for which the end of the batch before does not say it (StreamOffsets).
 
     Methods raise OptionError, DataLostError, BrokerError, OSError.
     """
@@ -57,8 +61,8 @@ class StreamPlanner:
         self._initial: StreamOffsets | None = None  # until this process plans the first batch
         self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
         self._final_ends: StreamOffsets | None = None  # where AvailableNow stops
-        self._reported: set[TopicPartition] = set()  # that are missing
-        self._left_out: Offsets = {}  # where those were that the end of the last batch lacks
+        self._reported: set[TopicPartition] = set()  # missing partitions
+        self._left_out: Offsets = {}  # how far partitions were read that the last end lacks
         self._last_batch_ms = -math.inf
         self.last_ends = StreamOffsets()
 
@@ -109,7 +113,8 @@ class StreamPlanner:
             changed = _changed(seen, ends)
             begins = {each: left_out[each] for each in left_out.keys() - changed}
             end = replace(end, begins=begins)
-        # Spark compares them as text. If nothing is new, there is no further batch.
+        # Spark compares ends as text. If nothing is new, there is no further batch. `==` ignores
+        # `tasks` and `begins`, so an equal end may have another text: the one before is returned.
         self.last_ends = seen if end == seen else end
         return self.last_ends
 
@@ -136,7 +141,7 @@ class StreamPlanner:
             {**self._missing(start, ends), **limited}, {**start.topic_ids, **ends.topic_ids}
         )
         if end == start:
-            return start  # Spark compares them as text
+            return start  # not `end`, whose text may be another: see `all_ends`
         return replace(
             end, begins={each: starts[each] for each in starts if is_first or each in changed}
         )
@@ -257,7 +262,7 @@ class StreamPlanner:
         return missing
 
     def _remember_left_out(self, start: StreamOffsets, end: StreamOffsets) -> None:
-        """Keep how far the partitions were read that a planned batch lacks: see `all_ends`."""
+        """Keep how far partitions were read that a planned end lacks: see the top of the module."""
         seen, missing = self.last_ends, _missing(start, end)
         self._left_out = {each: missing[each] for each in missing.keys() - seen.offsets.keys()}
         if self._left_out:
