@@ -9,9 +9,9 @@ Kafka: RequestMetrics, BrokerTopicMetrics, LogFlushStats.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 
-from odradek.coordinator.metadata.topics import Topics
+from odradek.coordinator.metadata.topics import Topic, TopicEvent, Topics
 from odradek.protocol.api_keys import ApiKey
 from odradek.storage.log import PartitionLog
 
@@ -94,6 +94,8 @@ class Traffic:
         self.without_topic = TopicTraffic()
         self.syncs = Durations()
         self.by_key = TrafficByKey(self, existing)
+        self._existing = existing
+        existing.on_change.append(self._forget_deleted)
 
     def of_api(self, key: ApiKey, version: int) -> RequestTraffic:
         """The requests of one version of an API."""
@@ -104,15 +106,27 @@ class Traffic:
         for log in logs:
             if log.appended_bytes:  # few logs of many
                 records, appended_bytes = log.take_appended()
-                counts = self.topics[log.topic]
+                counts = self._of_log(log)
                 counts.messages_in += records
                 counts.bytes_in += appended_bytes
 
-    def forget_topics_except(self, existing: Container[str]) -> None:
-        """Move the counts of deleted topics to `without_topic`: the totals never go down."""
-        self.by_key.clear()
-        for name in [name for name in self.topics if name not in existing]:
-            self.without_topic.add(self.topics.pop(name))
+    def _of_log(self, log: PartitionLog) -> TopicTraffic:
+        """The counts of a log's topic. A topic may be deleted before its logs are."""
+        topic = self._existing.get(log.topic)
+        exists = topic is not None and topic.id == log.topic_id
+        return self.topics[log.topic] if exists else self.without_topic
+
+    def _forget_deleted(self, topic: Topic, event: TopicEvent) -> None:
+        """Move the counts of a deleted topic to `without_topic`: the totals never go down.
+
+        Kafka: BrokerTopicStats.removeMetrics.
+        """
+        if event is TopicEvent.DELETED:
+            self.by_key.pop(topic.name, None)
+            self.by_key.pop(topic.id, None)
+            counts = self.topics.pop(topic.name, None)
+            if counts is not None:
+                self.without_topic.add(counts)
 
     def totals(self, step: Callable[[], object]) -> TopicTraffic:
         """The sums of all fields over all topics. `step` is called after some of them."""
@@ -137,7 +151,7 @@ class TrafficByKey(dict[str | bytes, TopicTraffic]):
         self._existing = existing
 
     def __missing__(self, key: str | bytes) -> TopicTraffic:
-        """The counts of a topic that was not looked up since the metrics were read."""
+        """The counts of a topic that was not looked up before."""
         existing = self._existing
         topic = existing.get(key) if isinstance(key, str) else existing.by_id.get(key)
         if topic is None:

@@ -59,7 +59,6 @@ async def render(observed: Observed, slices: Slices) -> bytes:
     """All metrics in Prometheus' text format."""
     observed = replace(observed, step=slices.step)
     observed.traffic.count_appends(slices.of(observed.broker.log_manager.logs()))
-    observed.traffic.forget_topics_except(observed.broker.metadata.topics)
     parts = [generate_latest(PROCESS)]
     for metric in _all_shown(observed):
         header_lines = 0
