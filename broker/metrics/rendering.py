@@ -6,6 +6,7 @@ the broker serves requests between two of them.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate, chain, islice
@@ -59,7 +60,9 @@ async def render(observed: Observed, slices: Slices) -> bytes:
     """All metrics in Prometheus' text format."""
     observed = replace(observed, step=slices.step)
     observed.traffic.count_appends(slices.of(observed.broker.log_manager.logs()))
-    parts = [generate_latest(PROCESS)]
+    # In a thread, because it lists the open files: thousands take milliseconds. Not in a thread of
+    # the disk: all of these may wait for a disk that hangs.
+    parts = [await asyncio.to_thread(generate_latest, PROCESS)]
     for metric in _all_shown(observed):
         header_lines = 0
         while (part := list(islice(metric.samples, SAMPLES_PER_PART))) or not header_lines:

@@ -1,14 +1,20 @@
 """Metrics of many groups, topics and connections: others are served while they are read."""
 
+import threading
+from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from prometheus_client.core import Metric as Family
+from prometheus_client.registry import Collector
 
 from odradek.broker.common.traffic import PART, Traffic
+from odradek.broker.metrics import rendering
 from odradek.broker.metrics.catalogue import CATALOGUE
 from odradek.broker.metrics.metric import Metric
 from odradek.broker.metrics.observed import Observed
+from odradek.broker.telemetry.client_series import ClientSeries
 from odradek.coordinator.any_group.group import GroupType
 from odradek.coordinator.metadata.topics import Topics
 
@@ -79,3 +85,28 @@ def test_the_traffic_of_topics_is_added_up_in_parts() -> None:
     (_, total), *_ = BY_NAME["kafka_server_brokertopicmetrics_bytesin_total"].read(made)
     assert total == COUNT
     assert len(steps) > 1
+
+
+class OpenFiles(Collector):
+    """Notes which thread lists the open files."""
+
+    thread = 0
+
+    def collect(self) -> Iterable[Family]:
+        self.thread = threading.get_ident()
+        return []
+
+
+async def test_the_open_files_are_not_listed_by_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, _ = observed()
+    files, broker = OpenFiles(), cast(Any, made.broker)
+    broker.log_manager = SimpleNamespace(logs=list)
+    broker.telemetry = SimpleNamespace(series=ClientSeries(1, 1))
+    broker.metadata = SimpleNamespace(topics=Topics())
+    monkeypatch.setattr(rendering, "PROCESS", files)
+    monkeypatch.setattr(rendering, "CATALOGUE", {})
+    slices: Any = SimpleNamespace(step=lambda: None, of=iter)
+    assert await rendering.render(made, slices) == b""
+    assert files.thread not in (0, threading.get_ident())
