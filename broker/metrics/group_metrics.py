@@ -71,14 +71,20 @@ def _offset_count(observed: Observed) -> float:
 
 
 def _committed(observed: Observed) -> Iterator[tuple[str, str, int, int]]:
-    """Group, topic, partition and offset of everything that is committed."""
+    """Group, topic, partition and offset of everything that is committed in topics that exist.
+
+    The offsets of a deleted topic may still be there when there is a new one of its name.
+    """
+    existing = observed.broker.metadata.topics
     for shard in list(observed.broker.coordinators.groups.shards.serving()):
         for group_id in list(shard.state.groups):
             observed.step()
             topics = shard.state.offsets.of_group(group_id)
             for topic, partitions in stepping(topics.items(), observed.step):
                 for partition, committed in stepping(partitions.items(), observed.step):
-                    yield group_id, topic, partition, committed.offset
+                    known = existing.get(topic)
+                    if known is not None and committed.is_of(known.id):
+                        yield group_id, topic, partition, committed.offset
 
 
 def _offsets(observed: Observed) -> Iterator[Sample]:
@@ -113,7 +119,9 @@ def _share_lag(broker: Broker, key: SharePartitionKey, topic: str) -> int | None
         done_count = broker.coordinators.share_states.read_summary(key).done_count
     except ApiError:
         return None  # it is being loaded, or deleted
-    return None if log is None or done_count is None else log.high_watermark - done_count
+    if log is None or log.topic_id != key.topic_id or done_count is None:
+        return None
+    return log.high_watermark - done_count
 
 
 def _all_transactions(observed: Observed) -> Iterator[Transaction]:

@@ -122,16 +122,18 @@ class Lags:
             count += len(topic.partitions)
             for partition in self._call.sliced(topic.partitions):
                 key = SharePartitionKey(group.group_id, topic_id, partition)
-                lag = share_lag(logs.get(partition), stored_state(self._call, key))
+                lag = share_lag(self._call, logs.get(partition), key)
                 if lag is not None:
                     total = lag + (total or 0)
         return Lag(count, total)
 
 
-def share_lag(log: PartitionLog | None, state: ShareState | None) -> int | None:
-    """The records that are not done; None before the first is."""
-    done_count = None if state is None else state.done_count
-    return None if log is None or done_count is None else max(0, log.high_watermark - done_count)
+def share_lag(call: Call, log: PartitionLog | None, key: SharePartitionKey) -> int | None:
+    """The records that are not done; None before the first is, and of a deleted topic."""
+    state = stored_state(call, key)
+    if log is None or log.topic_id != key.topic_id or state is None or state.done_count is None:
+        return None
+    return max(0, log.high_watermark - state.done_count)
 
 
 def stored_state(call: Call, key: SharePartitionKey) -> ShareState | None:

@@ -20,7 +20,7 @@ from odradek.storage.log import PartitionLog
 from .deliveries import start_offset_of
 from .described import GroupMember
 from .holding import HoldingTransaction, holders_of
-from .lags import share_lag, stored_state
+from .lags import share_lag
 
 Place = tuple[str, int]  # topic and partition
 # By partition: the members that read it. In share groups there may be several.
@@ -149,7 +149,7 @@ def _add_start_offset(
 ) -> None:
     key = SharePartitionKey(group.group_id, _topic_id(call, offset.topic), offset.partition)
     offset.committed = start_offset_of(call, key)
-    offset.lag = share_lag(log, stored_state(call, key))
+    offset.lag = share_lag(call, log, key)
 
 
 def _topic_id(call: Call, topic: str) -> bytes:

@@ -42,7 +42,11 @@ def observed() -> tuple[Observed, list[None]]:
     """A broker with COUNT of everything, and the steps that were taken."""
     steps: list[None] = []
     groups = {str(number): group_or_transaction() for number in range(COUNT)}
-    one_group = {"t": {number: SimpleNamespace(offset=number) for number in range(COUNT)}}
+    one_group = {
+        "t": {
+            number: SimpleNamespace(offset=number, is_of=lambda _: True) for number in range(COUNT)
+        }
+    }
     offsets = SimpleNamespace(of_group=lambda name: one_group if name == "1" else {})
     state = SimpleNamespace(groups=groups, offsets=offsets, all=lambda: iter(groups.values()))
     shards = SimpleNamespace(serving=lambda: iter([SimpleNamespace(state=state)]))
@@ -57,6 +61,7 @@ def observed() -> tuple[Observed, list[None]]:
         coordinators=SimpleNamespace(
             groups=SimpleNamespace(shards=shards), transactions=SimpleNamespace(shards=shards)
         ),
+        metadata=SimpleNamespace(topics={"t": SimpleNamespace(id=b"")}),
         log_manager=SimpleNamespace(logs=lambda: [SimpleNamespace(is_online=True)] * COUNT),
     )
     server: Any = SimpleNamespace(connections=[SimpleNamespace(session=session)] * COUNT)
@@ -104,7 +109,6 @@ async def test_the_open_files_are_not_listed_by_the_event_loop(
     files, broker = OpenFiles(), cast(Any, made.broker)
     broker.log_manager = SimpleNamespace(logs=list)
     broker.telemetry = SimpleNamespace(series=ClientSeries(1, 1))
-    broker.metadata = SimpleNamespace(topics=Topics())
     monkeypatch.setattr(rendering, "PROCESS", files)
     monkeypatch.setattr(rendering, "CATALOGUE", {})
     slices: Any = SimpleNamespace(step=lambda: None, of=iter)
