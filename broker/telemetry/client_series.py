@@ -10,8 +10,9 @@ size of a series. With the default limits all series take at most 70 MB. What ex
 left out and counted. Only names that begin with `org.apache.kafka.` are taken, so no client can
 push a metric that looks like one of the broker's.
 
-The series of a client stay for three intervals after its last push, and at least a minute, also if
-it has closed: so Prometheus sees its last values.
+A series stays for three intervals after its last value was pushed, and at least a minute, also if
+the client has closed: so Prometheus sees its last values. A client that goes on without a series,
+such as the lag in a partition that it has lost, does not keep it longer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from itertools import starmap
+from itertools import islice, starmap, takewhile
 from math import isfinite
 
 from odradek.coordinator.runtime.steps import Step, no_step, stepping
@@ -47,6 +48,9 @@ _OF_THE_BROKER = (
 
 Labels = tuple[tuple[str, str], ...]
 _Series = tuple[str, Labels]
+# The series of one client, each with its value and when it expires. That which was not pushed for
+# the longest time is the first.
+_Client = dict[_Series, tuple[float, int]]
 
 
 class LeftOut(StrEnum):
@@ -56,16 +60,6 @@ class LeftOut(StrEnum):
     SIZE = "size"
     CLIENT_LIMIT = "client limit"
     TOTAL_LIMIT = "total limit"
-
-
-class _Client:
-    """The series of one client."""
-
-    __slots__ = ("expires_at_ms", "values")
-
-    def __init__(self, expires_at_ms: int) -> None:
-        self.expires_at_ms = expires_at_ms
-        self.values: dict[_Series, float] = {}
 
 
 class ClientSeries:
@@ -82,14 +76,10 @@ class ClientSeries:
         """Begin a push. Returns the function that takes its points."""
         known = {name: instance.attributes[name] or "" for name in _OF_THE_BROKER}
         expires_at_ms = now_ms + life_ms(instance.wanted.push_interval_ms)
-        if instance.id in self._clients:
-            self._clients[instance.id].expires_at_ms = expires_at_ms
 
         def take(point: Point) -> None:
-            client = self._clients.get(instance.id)
-            if client is None:
-                client = _Client(expires_at_ms)
-            reason = self._take(client, known, point)
+            client = self._clients.get(instance.id, {})
+            reason = self._take(client, known, point, expires_at_ms)
             if reason is None:
                 self._clients[instance.id] = client
             else:
@@ -97,7 +87,9 @@ class ClientSeries:
 
         return take
 
-    def _take(self, client: _Client, known: Mapping[str, str], point: Point) -> LeftOut | None:
+    def _take(
+        self, client: _Client, known: Mapping[str, str], point: Point, expires_at_ms: int
+    ) -> LeftOut | None:
         """Keep the value of a point. Returns why it is left out, or None."""
         if not point.name.startswith(PREFIX) or len(point.name) > MAX_NAME_LENGTH:
             return LeftOut.NAME
@@ -105,27 +97,33 @@ class ClientSeries:
         if len(point.attributes) > MAX_ATTRIBUTES or length > MAX_ATTRIBUTES_LENGTH:
             return LeftOut.SIZE
         series = series_name(point), _labels(point.attributes, known)
-        before = client.values.get(series)
+        before, _ = client.pop(series, (None, 0))  # it becomes the last
         if before is None:
-            if len(client.values) >= self._max_client_series:
+            if len(client) >= self._max_client_series:
                 return LeftOut.CLIENT_LIMIT
             if self.count >= self._max_series:
                 return LeftOut.TOTAL_LIMIT
             self.count += 1
-        client.values[series] = _sum(before or 0.0, point.value) if point.is_delta else point.value
+        value = _sum(before or 0.0, point.value) if point.is_delta else point.value
+        client[series] = value, expires_at_ms
         return None
 
     def remove_expired(self, now_ms: int) -> None:
-        """Remove the series of clients that have not pushed for too long."""
-        expired = [id_ for id_, client in self._clients.items() if client.expires_at_ms <= now_ms]
-        for id_ in expired:
-            self.count -= len(self._clients.pop(id_).values)
+        """Remove the series that were not pushed for too long."""
+        for id_, client in list(self._clients.items()):
+            pushed = iter(client.values())
+            expired = sum(1 for _ in takewhile(lambda each: each[1] <= now_ms, pushed))
+            for series in list(islice(client, expired)):
+                del client[series]
+            self.count -= expired
+            if not client:
+                del self._clients[id_]
 
     def by_name(self, step: Step = no_step) -> Mapping[str, list[tuple[Labels, float]]]:
         """The current values of all series, by name."""
         found: dict[str, list[tuple[Labels, float]]] = {}
         for client in stepping(self._clients.values(), step):
-            for (name, labels), value in stepping(client.values.items(), step):
+            for (name, labels), (value, _) in stepping(client.items(), step):
                 found.setdefault(name, []).append((labels, value))
         return found
 

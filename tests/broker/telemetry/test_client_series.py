@@ -148,6 +148,20 @@ async def test_the_series_of_all_clients_are_limited(telemetry: Telemetry) -> No
     assert telemetry.series.count == 1
 
 
+async def test_a_series_that_is_no_longer_pushed_expires_while_its_client_pushes_others(
+    telemetry: Telemetry,
+) -> None:
+    instance = telemetry.subscribe()
+    await push(telemetry, instance, gauge(LAG, 5.0, partition="0"), counter(SENT, 5, DELTA))
+    for _ in range(3):
+        assert values(telemetry, "org_apache_kafka_consumer_lag")[:1] == [5.0]
+        await push(telemetry, instance, gauge(LAG, 1.0, partition="1"), counter(SENT, 5, DELTA))
+        telemetry.clients.remove_expired()
+    assert values(telemetry, "org_apache_kafka_consumer_lag") == [1.0]
+    assert values(telemetry, "org_apache_kafka_producer_sent_total") == [20.0]
+    assert telemetry.series.count == 2
+
+
 @pytest.mark.slow
 async def test_the_largest_series_take_seven_kilobytes(telemetry: Telemetry) -> None:
     series = ClientSeries(max_series=1_000, max_client_series=1_000)
