@@ -52,12 +52,15 @@ class Call:
     positions: Positions
     recent_lines: RecentLines
 
-    async def ask(self, request: Message, response: type[Response]) -> Response:
+    async def ask(
+        self, request: Message, response: type[Response], size_bytes: int = 0
+    ) -> Response:
         """Serve a request of Kafka's protocol, in its highest version, as if the client sent it.
 
-        Raises ApiError. Errors of parts of the request are in the response.
+        Produce is charged to the client's quota with `size_bytes`. A client that is throttled
+        waits here. Raises ApiError. Errors of parts of the request are in the response.
         """
-        answer = await self.dispatcher.ask(self.session, CLIENT_ID, request)
+        answer = await self.dispatcher.ask(self.session, CLIENT_ID, request, size_bytes)
         assert isinstance(answer, response)
         return answer
 

@@ -119,6 +119,8 @@ _SERVED_AT_ONCE = frozenset(
 _SHORT_BYTES = 1024
 # At most this many items are decoded in one slice.
 _ITEMS_OF_A_SLICE = 500
+# An HTTP client may be throttled for longer, but does not wait for longer at once.
+_LONGEST_WAIT_MS = 5_000
 
 
 class Dispatcher:
@@ -271,26 +273,37 @@ class Dispatcher:
         free(slices.step, parts)
         return framed
 
-    def ask(self, session: Session, client_id: str, request: Message) -> asyncio.Task[Message]:
+    def ask(
+        self, session: Session, client_id: str, request: Message, size_bytes: int = 0
+    ) -> asyncio.Task[Message]:
         """Serve a request that this process makes itself, in slices. It is never encoded.
 
-        It may do what the session's principal may. The task raises ApiError where a client's
-        connection would be closed.
+        It may do what the session's principal may, and is charged to its quotas, with `size_bytes`.
+        The task ends when the throttle time is over. It raises ApiError where a client's connection
+        would be closed.
         """
         spec = type(request).SPEC
         assert spec.key is not None
         route = self._route(spec.key, spec.advertised.highest)
-        serve = partial(self._serve_own, session, client_id, route, request)
+        serve = partial(self._serve_own, session, client_id, route, request, size_bytes)
         return self._broker.turns.slices.run(serve)
 
     async def _serve_own(
-        self, session: Session, client_id: str, route: Route, request: Message, slices: Slices
+        self,
+        session: Session,
+        client_id: str,
+        route: Route,
+        request: Message,
+        size_bytes: int,
+        slices: Slices,
     ) -> Message:
-        answer = self._serve(session, route, client_id, 0, request, 0, slices)
+        answer = self._serve(session, route, client_id, 0, request, size_bytes, slices)
         assert isinstance(answer, Answer)  # only the frames of clients are answered by bytes
         await self.complete(answer)
         if answer.meter is not None:
             answer.meter.finish()
+            if answer.meter.throttle_ms:
+                await asyncio.sleep(min(answer.meter.throttle_ms, _LONGEST_WAIT_MS) / 1000)
         response: Message = answer.response
         return response
 

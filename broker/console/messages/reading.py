@@ -6,7 +6,6 @@ a thread of the disk; a batch that is large, or unpacks to much, is read by anot
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -63,7 +62,6 @@ HERE = WalkLimits(4 << 20, 100_000)
 MANY_HEADERS = 5000
 _SMALLEST_HEADER = 2
 _THROTTLED_TIMES = 3
-_LONGEST_THROTTLE_S = 5.0
 
 
 class Topic(NamedTuple):
@@ -221,14 +219,13 @@ class Reader:
             isolation_level=self._isolation,
             topics=[FetchTopic(topic_id=self.topic.topic_id, partitions=[wanted])],
         )
-        for _ in range(_THROTTLED_TIMES):
+        for _ in range(_THROTTLED_TIMES):  # the answer to a throttled Fetch is empty
             answer = await self.call.ask(request, FetchResponse)
             _check(answer.error_code, self.topic.name)
             if answer.responses:
                 (found,) = answer.responses[0].partitions
                 _check(found.error_code, f"{self.topic.name}-{partition}, offset {offset}")
                 return found
-            await asyncio.sleep(min(answer.throttle_time_ms / 1000, _LONGEST_THROTTLE_S))
         raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "your quota for reading is used up")
 
     # -- records ----------------------------------------------------------------------------------

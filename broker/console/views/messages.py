@@ -528,6 +528,7 @@ async def produce(call: Call, request: NewMessage) -> Produced:
             ],
         ),
         ProduceResponse,
+        len(batch),
     )
     (done,) = answer.responses[0].partition_responses
     if done.error_code:

@@ -31,7 +31,7 @@ from tests.support.console_client import (
     console_broker,
 )
 from tests.support.hostile_batches import zeros
-from tests.support.metrics import http_port
+from tests.support.metrics import http_port, scrape
 from tests.support.old_logs import aged_entries, lay_down, records_of
 from tests.support.secured_broker import PASSWORD, SecuredBroker
 
@@ -457,6 +457,22 @@ def test_produce_with_headers_tombstones_and_partitions(
         assert answer.error == (400, "INVALID_REQUEST"), wrong
     answer = console.ask("POST", "/topics/written/messages", {"value": "v", "partition": 7})
     assert answer.error == (404, "UNKNOWN_TOPIC_OR_PARTITION")
+
+
+def test_a_record_that_is_written_counts_for_the_quota_of_its_user(
+    broker: ConsoleBroker, console: ConsoleClient
+) -> None:
+    create(broker, "metered")
+    user = [{"type": "user", "name": "ANONYMOUS"}]
+    console.put("/quotas", {"entity": user, "set": {"producer_byte_rate": 1e9}})
+    try:
+        console.post("/topics/metered/messages", {"value": "v" * 500_000})
+        series = scrape(http_port(broker.process))
+    finally:
+        console.put("/quotas", {"entity": user, "remove": ["producer_byte_rate"]})
+    rates = list(series.values("kafka_server_quota_byte_rate", resource="Produce"))
+    assert len(rates) == 1
+    assert rates[0] > 10_000, "over at most eleven seconds, and the time of this test"
 
 
 def test_what_cannot_be_read_is_refused(broker: ConsoleBroker, console: ConsoleClient) -> None:

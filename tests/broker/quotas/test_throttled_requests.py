@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.handlers import HANDLERS
+from odradek.broker.producing.single_batch import SingleBatches
+from odradek.broker.requests import dispatch
 from odradek.broker.requests.answer import Answer, Framed
+from odradek.broker.requests.dispatch import Dispatcher
+from odradek.broker.security.principal import ANONYMOUS
+from odradek.broker.security.session import Session
 from odradek.coordinator.metadata.topic_creation import NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
@@ -40,7 +46,12 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.protocol.messages.produce import ProduceResponse
+from odradek.protocol.messages.produce import (
+    ProducePartitionData,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceTopicData,
+)
 from odradek.protocol.schema import Message
 from odradek.storage.files import Files
 from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
@@ -93,6 +104,34 @@ async def test_produce_above_the_quota_is_stored_and_tells_the_throttle_time(
     assert 0 < await produced(served) < 1000
     assert 10_000 < await produced(served) < 11_000
     assert served.broker.log_manager.get("t", 0).log_end_offset == 2
+
+
+async def test_a_request_of_the_process_itself_is_charged_and_waits_for_the_throttle_time(
+    served: BrokerInLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = served.broker
+    session = Session(broker.config.open_listeners[0], ("127.0.0.1", 0))
+    session.principal = ANONYMOUS
+    dispatcher = Dispatcher(broker, HANDLERS, SingleBatches())
+    data = ProducePartitionData(index=0, records=BATCH)
+    topic = ProduceTopicData(topic_id=broker.metadata.topics["t"].id, partition_data=[data])
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic])
+
+    def produce() -> asyncio.Task[Message]:
+        return dispatcher.ask(session, "wire", request, len(BATCH))
+
+    await alter(served, WIRE, producer_byte_rate=1)
+    monkeypatch.setattr(dispatch, "_LONGEST_WAIT_MS", 1)
+    answer = await produce()
+    assert isinstance(answer, ProduceResponse)
+    assert answer.throttle_time_ms > 1_000_000
+    assert await produced(served) > answer.throttle_time_ms, "both have the same quota"
+    monkeypatch.setattr(dispatch, "_LONGEST_WAIT_MS", 3_600_000)
+    waiting = produce()
+    await until(lambda: broker.log_manager.get("t", 0).log_end_offset == 3)
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done
+    waiting.cancel()
 
 
 async def test_time_passes_and_the_client_is_within_its_quota_again(served: BrokerInLoop) -> None:
