@@ -6,23 +6,14 @@ and else hexadecimal digits. Where a value is not shown as the client asked, `re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
-
-import msgspec
+from typing import Any, TypeVar
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
-from odradek.coordinator.inspect.internal_records import (
-    OFFSETS,
-    SHARE_STATE,
-    TRANSACTIONS,
-    Decoded,
-    RecordDecoder,
-    decode_control,
-)
+from odradek.coordinator.inspect.internal_records import AnyRecord, decode_control
 from odradek.coordinator.registry.schemas import TOPIC as SCHEMAS_TOPIC
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, RecordHeaders
@@ -30,18 +21,23 @@ from odradek.storage.inspect.raw_message import UnreadableError
 
 from .filters import JsonPath, json_of, looks_like_json
 from .framing import framed
+from .internal_values import (
+    DECODERS,
+    SHORT_BYTES,
+    has_internal_path,
+    json_text,
+    texts_of,
+    walk_record,
+)
 from .picking import LARGE_JSON_BYTES, Picked, has_path, walk_value
 from .schemas import FORMATS, Schemas, UndecodableError
+
+T = TypeVar("T")
 
 AUTO, TEXT, JSON, HEX, INTERNAL = "auto", "text", "json", "hex", "internal"
 NAMES = (AUTO, TEXT, JSON, HEX, INTERNAL, *FORMATS.values())
 # Larger values are not decoded, but shown as text or in hexadecimal.
 MAX_DECODED_BYTES = 64 << 10
-_DECODERS: Mapping[str, RecordDecoder] = {
-    "__consumer_offsets": OFFSETS,
-    "__transaction_state": TRANSACTIONS,
-    "__share_group_state": SHARE_STATE,
-}
 # What may stand in a text.
 _CONTROL = frozenset(map(chr, range(32))) - frozenset("\t\n\r")
 
@@ -73,14 +69,15 @@ class Decoder:
         self._format = name
         self.max_text = max_text
         self._schemas = schemas
-        self._internal = _DECODERS.get(topic)
+        self._topic = topic
+        self._is_internal = topic in DECODERS
 
     async def key_and_value(self, picked: Picked) -> tuple[Data | None, Data | None]:
         """The key and the value of a record; None for null."""
         if picked.header.is_control:
             return self._hex(picked.key, picked.key_bytes), self._control(picked)
-        if self._internal is not None and self._format in (AUTO, INTERNAL):
-            shown = self._internal_record(self._internal, picked)
+        if self._is_internal and self._format in (AUTO, INTERNAL):
+            shown = await self._internal_record(picked)
             if shown is not None:
                 return shown
         return (
@@ -94,14 +91,15 @@ class Decoder:
 
     async def has_path(self, record: Record, path: JsonPath) -> bool:
         """Whether the JSON of a record's value has what a path says."""
+        if self._is_internal:
+            work = partial(has_internal_path, topic=self._topic, path=path)
+            return await self._decoded(work, record)
         value, step = record.value, self._call.slices.step
         try:
-            if self._internal is not None:
-                return path.matches(self._internal(record).value, step)
             if value is not None and not looks_like_json(value):
                 text, _, _ = await self._by_schema(value, record.headers, is_key=False)
                 value = text.encode()
-        except (UnreadableError, UndecodableError):
+        except UndecodableError:
             return False
         if value is None or len(value) <= LARGE_JSON_BYTES:
             return has_path(path, value, step)
@@ -152,22 +150,27 @@ class Decoder:
             text = f"schema {shape.schema_id} ({shape.format}) does not fit: {error}"
             raise UndecodableError(text) from None
 
-    def _internal_record(
-        self, decode: RecordDecoder, picked: Picked
-    ) -> tuple[Data | None, Data | None] | None:
+    async def _internal_record(self, picked: Picked) -> tuple[Data | None, Data | None] | None:
         """None if the decoder cannot read it."""
         if max(picked.key_bytes, picked.value_bytes) > MAX_DECODED_BYTES:
             return None
-        try:
-            decoded: Decoded = decode(picked)
-        except UnreadableError:
+        texts = await self._decoded(partial(texts_of, topic=self._topic), picked)
+        if texts is None:
             return None
-        key = _json_text(decoded.key)
-        value = None if picked.value is None else _json_text(decoded.value)
+        key, value = texts
         return (
             self._data_of(key, INTERNAL, picked.key_bytes),
             None if value is None else self._data_of(value, INTERNAL, picked.value_bytes),
         )
+
+    async def _decoded(self, work: Callable[[AnyRecord], T], record: AnyRecord) -> T:
+        """Do `work` with a record of an internal topic, a long one in another process."""
+        value = record.value
+        if value is None or len(value) <= SHORT_BYTES:
+            return work(record)
+        walk = partial(walk_record, work=work, key=record.key, offset=record.offset)
+        walks = self._call.observed.broker.fetching.walks
+        return await walks.run(walk, bytes(value), self._call.session.client)
 
     def _control(self, picked: Picked) -> Data | None:
         try:
@@ -181,7 +184,7 @@ class Decoder:
             shown["coordinatorEpoch"] = control.coordinator_epoch
         else:
             shown["data"] = control.message
-        return self._data_of(_json_text(shown), INTERNAL, max(picked.value_bytes, 0))
+        return self._data_of(json_text(shown), INTERNAL, max(picked.value_bytes, 0))
 
     def _hex(self, data: bytes | None, size_bytes: int) -> Data | None:
         return None if data is None else self._plain(HEX, data, size_bytes, None)
@@ -238,7 +241,3 @@ def _is_json(data: bytes, *, is_whole: bool, strict: bool) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _json_text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
