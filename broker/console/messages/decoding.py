@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
+
 from odradek.broker.console.calls import Call
 from odradek.broker.console.view import View
 from odradek.broker.security.operations import AclOperation, ResourceType
@@ -19,7 +21,7 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, RecordHeaders
 from odradek.storage.inspect.raw_message import UnreadableError
 
-from .filters import JsonPath, json_of, looks_like_json
+from .filters import JsonPath, looks_like_json
 from .framing import framed
 from .internal_values import (
     DECODERS,
@@ -237,7 +239,7 @@ def _is_json(data: bytes, *, is_whole: bool, strict: bool) -> bool:
     if not is_whole:
         return first in (b"{", b"[", b'"')
     try:
-        json_of(data)
-    except ValueError:
+        msgspec.json.decode(data, type=msgspec.Raw)  # makes no objects, which takes long
+    except (msgspec.MsgspecError, RecursionError):
         return False
     return True

@@ -3,6 +3,7 @@
 import json
 import pickle
 import struct
+import tracemalloc
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -111,3 +112,19 @@ async def test_a_long_record_that_cannot_be_read_has_no_path(walks: Walks) -> No
     offsets = decoder(walks, "__consumer_offsets")
     record = Record(None, group_of(MANY), 0, offset=7)
     assert not await offsets.has_path(record, parse_path("$.data"))
+
+
+@pytest.mark.parametrize(
+    ("end", "format_"), [(b"1]", "json"), (b"1", "text"), (b",]", "text"), (b"1]]", "text")]
+)
+async def test_whether_a_long_text_is_json_is_found_without_making_objects(
+    walks: Walks, end: bytes, format_: str
+) -> None:
+    text = b"[" + b"[]," * 80_000 + end
+    tracemalloc.start()
+    shown = await decoder(walks, "t").header(text)
+    _, held_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert shown is not None
+    assert shown.format == format_
+    assert held_bytes < 4 * len(text), "the text itself, and no lists"
