@@ -19,6 +19,7 @@ Kafka: TransactionMarkerChannelManager.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -35,7 +36,7 @@ from .ending import complete
 from .marker_writer import MarkerWriter
 from .states import PREPARED, TransactionState
 from .table import TransactionTable
-from .transaction import Transaction, in_order
+from .transaction import Transaction
 
 logger = logging.getLogger("odradek.transactions")
 
@@ -49,6 +50,8 @@ MIN_MARKERS = 10
 # the current millisecond is not served in this turn of the event loop, but in the next.
 NEXT_MS = 0
 SYNC_RETRY_MS = 2
+# At most this many markers are checked in one turn.
+MAX_CHECKED = 1000
 # The delay before markers that could not be written are tried again. It doubles with each try: a
 # log directory may stay offline, and a transaction may have thousands of partitions. Complete
 # records, for which usually nothing waits, are tried again after the longest delay.
@@ -70,17 +73,18 @@ class MarkersLeft:
     one, made from its record, has none with transaction.version 0: that record has no such field.
     `missing`: the partitions whose markers are to be written, the next one last.
     `refused`: the partitions whose markers could not be written, each with the reason.
-    `unsynced`: the log and the offset of each marker that is written and not yet synced.
+    `unsynced`: the markers that are written and not yet synced, in the order of writing; each with
+    its partition, log and offset.
     """
 
     transaction: Transaction
     missing: list[TopicPartition] = field(init=False)
     refused: dict[TopicPartition, str] = field(default_factory=dict)
-    unsynced: dict[TopicPartition, tuple[PartitionLog, int]] = field(default_factory=dict)
+    unsynced: deque[tuple[TopicPartition, PartitionLog, int]] = field(default_factory=deque)
     _retry_ms: int = RETRY_MS
 
     def __post_init__(self) -> None:
-        self.missing = in_order(self.transaction.partitions, reverse=True)
+        self.missing = list(self.transaction.partitions)  # to sort thousands takes milliseconds
 
     def retry_refused(self) -> int:
         """Move what was refused to `missing`. Returns the delay before the next try."""
@@ -238,20 +242,23 @@ class Completion:
             except ApiError as error:
                 left.refused[where] = str(error)
             else:
-                if log is not None:
-                    left.unsynced[where] = log, log.log_end_offset - 1
+                if log is not None and not is_synced(log, log.log_end_offset - 1):
+                    left.unsynced.append((where, log, log.log_end_offset - 1))
             # Only now: after an unexpected error the marker is still missing, and is tried again.
             left.missing.pop()
 
 
 def _check_unsynced(left: MarkersLeft) -> None:
-    """Forget the markers that are synced. Those whose log is offline become `refused`."""
-    for where, (log, offset) in list(left.unsynced.items()):
+    """Forget the first markers, up to one that is not synced yet.
+
+    Those whose log is offline become `refused`.
+    """
+    for where, log, offset in list(islice(left.unsynced, MAX_CHECKED)):
         if not log.is_online:
             left.refused[where] = f"{log.name} is offline"
         elif not is_synced(log, offset):
-            continue
-        del left.unsynced[where]
+            return
+        left.unsynced.popleft()
 
 
 def is_synced(log: PartitionLog, offset: int) -> bool:

@@ -47,18 +47,20 @@ class Loop:
 
 
 class Markers:
-    """Partitions that take markers, unless they are offline."""
+    """Partitions that take markers, unless they are offline. `log` is that of all of them."""
 
     def __init__(self) -> None:
+        self.log: object = None
         self.offline = False
         self.refused = 0
         self.written: list[tuple[EndMarker, tuple[str, int]]] = []
 
-    def write(self, marker: EndMarker, where: tuple[str, int], _now_ms: int) -> None:
+    def write(self, marker: EndMarker, where: tuple[str, int], _now_ms: int) -> object:
         if self.offline:
             self.refused += 1
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "the partition is offline")
         self.written.append((marker, where))
+        return self.log
 
 
 class Machine(RuleBasedStateMachine):
