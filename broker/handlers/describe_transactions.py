@@ -50,7 +50,9 @@ def describe(context: RequestContext, transactional_id: str) -> DescribeTransact
         producer_epoch=transaction.producer_epoch,
         topics=[
             DescribeTransactionsTopic(topic=topic, partitions=partitions)
-            for topic, partitions in context.sliced(iter(transaction.partitions_by_topic().items()))
+            for topic, partitions in context.sliced(
+                iter(transaction.partitions_by_topic(context.step).items())
+            )
             if context.authorize(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
         ],
     )

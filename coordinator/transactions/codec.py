@@ -4,6 +4,9 @@ A record's value is a Transaction. Its stored form is that of TransactionLogValu
 one except in the usual case: version 1, and no producer id to change to. That value is packed here,
 because each transaction has three records, and building a message for each takes longer than all
 else that the coordinator does. Tests compare the two.
+
+The stored form has all partitions, also when one is added. If there are many, what was packed for
+the record before is used again. Their order has no meaning; in Kafka it is that of a HashMap.
 """
 
 import struct
@@ -25,10 +28,12 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .states import TransactionState
 from .transaction import (
+    NO_PARTITIONS,
     VALUE_VERSION,
     Transaction,
+    by_topic,
     message_of,
-    partitions_by_topic,
+    sorted_partitions,
     stored_transaction,
 )
 
@@ -39,9 +44,12 @@ _HEAD = struct.Struct(">hqhib")
 # The two times, then the tagged fields: their number; each with its tag and size.
 _END = struct.Struct(">qqBBBq")  # the previous producer id
 _END_V2 = struct.Struct(">qqBBBqBBh")  # and the client's transaction version
-# The cache of encoded partitions: the number of sets, and the largest set that is kept.
+# The cache of small sets of partitions that are packed, which transactional ids share: the number
+# of sets, and the size of the largest.
 CACHED_SETS = 1024
 MAX_CACHED_PARTITIONS = 16
+# So many transactional ids keep the larger sets of their last records.
+MAX_LARGE_SETS = 64
 
 
 class TransactionCodec:
@@ -49,6 +57,8 @@ class TransactionCodec:
 
     def __init__(self) -> None:
         self._messages = CoordinatorRecordCodec(RECORD_TYPES)
+        # By transactional id, the one that was used last at the end.
+        self._large_sets: dict[str, _LargeSet] = {}
 
     def encode(
         self,
@@ -68,7 +78,7 @@ class TransactionCodec:
             return self._messages.encode(JournalRecord(message, record.value_version, record.key))
         try:
             name = transaction.transactional_id.encode("utf-8", "replace")
-            return _KEY.pack(0, len(name)) + name, _value(transaction)
+            return _KEY.pack(0, len(name)) + name, self._value(transaction)
         except struct.error as error:
             raise EncodeError(f"the record of a transaction: {error}") from error
 
@@ -96,42 +106,77 @@ class TransactionCodec:
             or transaction.client_version != 0
         )
 
+    def _value(self, transaction: Transaction) -> bytes:
+        """Pack a value of version 1 with a previous producer id and no next one."""
+        head = _HEAD.pack(
+            VALUE_VERSION,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            transaction.timeout_ms,
+            transaction.state,
+        )
+        partitions = transaction.partitions
+        if transaction.state is TransactionState.EMPTY:
+            middle = _NULL
+        elif len(partitions) <= MAX_CACHED_PARTITIONS:
+            middle = _packed_small_set(partitions)
+        else:
+            middle = self._packed_large_set(transaction)
+        times = (transaction.last_update_ms, transaction.start_ms)
+        previous = transaction.previous_producer_id
+        version = transaction.client_version
+        if version:
+            return head + middle + _END_V2.pack(*times, 2, 0, 8, previous, 2, 2, version)
+        return head + middle + _END.pack(*times, 1, 0, 8, previous)
 
-def _value(transaction: Transaction) -> bytes:
-    """Pack a value of version 1 with a previous producer id and no next one."""
-    head = _HEAD.pack(
-        VALUE_VERSION,
-        transaction.producer_id,
-        transaction.producer_epoch,
-        transaction.timeout_ms,
-        transaction.state,
-    )
-    partitions = transaction.partitions
-    if transaction.state is TransactionState.EMPTY:
-        middle = _NULL
-    elif len(partitions) <= MAX_CACHED_PARTITIONS:
-        middle = _cached_partitions(partitions)
-    else:
-        middle = _packed_partitions(partitions)
-    times = (transaction.last_update_ms, transaction.start_ms)
-    previous = transaction.previous_producer_id
-    version = transaction.client_version
-    if version:
-        return head + middle + _END_V2.pack(*times, 2, 0, 8, previous, 2, 2, version)
-    return head + middle + _END.pack(*times, 1, 0, 8, previous)
+    def _packed_large_set(self, transaction: Transaction) -> bytes:
+        known = self._large_sets.pop(transaction.transactional_id, None)
+        if known is None or not known.partitions <= transaction.partitions:
+            known = _LargeSet()
+        known.grow(transaction.partitions)
+        self._large_sets[transaction.transactional_id] = known
+        if len(self._large_sets) > MAX_LARGE_SETS:
+            del self._large_sets[next(iter(self._large_sets))]
+        return known.packed()
 
 
-def _packed_partitions(partitions: AbstractSet[TopicPartition]) -> bytes:
-    by_topic = partitions_by_topic(partitions)
+class _LargeSet:
+    """The partitions of a transaction; those of each topic are packed."""
+
+    def __init__(self) -> None:
+        self.partitions = NO_PARTITIONS
+        self._numbers: dict[str, list[int]] = {}
+        self._packed: dict[str, bytearray] = {}
+
+    def grow(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Take larger partitions, which have all those that are known."""
+        for topic, added in by_topic(partitions - self.partitions).items():
+            numbers = self._numbers.setdefault(topic, added)
+            if numbers is not added:
+                numbers += added
+            self._packed[topic] = bytearray()
+            _write_topic(self._packed[topic], topic, numbers)
+        self.partitions = partitions
+
+    def packed(self) -> bytes:
+        out = bytearray()
+        write_uvarint(out, len(self._packed) + 1)
+        return bytes(out) + b"".join(self._packed.values())
+
+
+@lru_cache(CACHED_SETS)
+def _packed_small_set(partitions: AbstractSet[TopicPartition]) -> bytes:
+    numbers = by_topic(sorted_partitions(partitions))
     out = bytearray()
-    write_uvarint(out, len(by_topic) + 1)
-    for topic, numbers in by_topic.items():
-        name = topic.encode("utf-8", "replace")
-        write_uvarint(out, len(name) + 1)
-        out += name
-        write_uvarint(out, len(numbers) + 1)
-        out += struct.pack(f">{len(numbers)}ix", *numbers)  # and no tagged fields
+    write_uvarint(out, len(numbers) + 1)
+    for topic in numbers:
+        _write_topic(out, topic, numbers[topic])
     return bytes(out)
 
 
-_cached_partitions = lru_cache(CACHED_SETS)(_packed_partitions)
+def _write_topic(out: bytearray, topic: str, numbers: list[int]) -> None:
+    name = topic.encode("utf-8", "replace")
+    write_uvarint(out, len(name) + 1)
+    out += name
+    write_uvarint(out, len(numbers) + 1)
+    out += struct.pack(f">{len(numbers)}ix", *numbers)  # and no tagged fields

@@ -4,6 +4,7 @@ A transaction is a value. A decision makes the next one from it, and writes that
 puts it in the place of the old one. Kafka: TransactionMetadata, TransactionLog.
 """
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from odradek.coordinator.runtime.outcome import JournalRecord
+from odradek.coordinator.runtime.steps import Step, in_order
 from odradek.protocol.batch_header import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.records.transaction_state import (
     PartitionsSchema,
@@ -65,9 +67,9 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
         is_of_it = partition in self.partitions and self.producer_epoch >= producer_epoch
         return self.is_open and is_of_it
 
-    def partitions_by_topic(self) -> dict[str, list[int]]:
-        """Return the partitions in order."""
-        return partitions_by_topic(self.partitions)
+    def partitions_by_topic(self, step: Step) -> dict[str, list[int]]:
+        """Return the partitions in order. They are sorted in steps."""
+        return by_topic(in_order(list(self.partitions), step))
 
     def become(self, state: TransactionState, **changes: Any) -> "Transaction":
         """Return the next transaction of this id."""
@@ -82,21 +84,19 @@ def is_exhausted(epoch: int) -> bool:
     return epoch >= MAX_EPOCH - 1
 
 
-def in_order(
-    partitions: AbstractSet[TopicPartition], *, reverse: bool = False
-) -> list[TopicPartition]:
+def sorted_partitions(partitions: AbstractSet[TopicPartition]) -> list[TopicPartition]:
     """Sort partitions. A sort by each of the two keys takes a third of the time of one by pairs."""
-    ordered = sorted(partitions, key=itemgetter(1), reverse=reverse)
-    ordered.sort(key=itemgetter(0), reverse=reverse)
+    ordered = sorted(partitions, key=itemgetter(1))
+    ordered.sort(key=itemgetter(0))
     return ordered
 
 
-def partitions_by_topic(partitions: AbstractSet[TopicPartition]) -> dict[str, list[int]]:
-    """Return partitions by topic, in order."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in in_order(partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    return by_topic
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group partitions by topic; topics and numbers keep their order."""
+    numbers: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        numbers.setdefault(topic, []).append(partition)
+    return numbers
 
 
 def record_of(transaction: Transaction, transaction_version: int) -> JournalRecord:
@@ -131,8 +131,8 @@ def tombstone_of(transactional_id: str) -> JournalRecord:
 def _partitions_of(transaction: Transaction) -> list[PartitionsSchema] | None:
     if transaction.state is TransactionState.EMPTY:
         return None
-    by_topic = transaction.partitions_by_topic()
-    return [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items()]
+    numbers = by_topic(sorted_partitions(transaction.partitions))
+    return [PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in numbers.items()]
 
 
 def stored_transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:

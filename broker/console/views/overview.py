@@ -348,7 +348,7 @@ def _where(call: Call, transaction: Transaction) -> str:
     """The topics of a transaction that the client may describe, or some of them."""
     topics = [
         topic
-        for topic in call.sliced(transaction.partitions_by_topic())
+        for topic in call.sliced(iter(transaction.partitions_by_topic(call.slices.step)))
         if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
     ]
     more = f" and {len(topics) - SOME_TOPICS} others" if len(topics) > SOME_TOPICS else ""

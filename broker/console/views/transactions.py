@@ -204,7 +204,8 @@ async def _view(call: Call, row: _Row) -> TransactionView:
 
 def _partitions(call: Call, transaction: Transaction) -> Iterator[TransactionPartition]:
     manager = call.observed.broker.log_manager
-    for topic, partitions in call.sliced(iter(transaction.partitions_by_topic().items())):
+    by_topic = transaction.partitions_by_topic(call.slices.step)
+    for topic, partitions in call.sliced(iter(by_topic.items())):
         if not call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic):
             continue
         may_read = _may_read(call, topic)
