@@ -515,8 +515,11 @@ def batch_of_messages(log: PartitionLog, records: memoryview | bytes) -> memoryv
 
 
 def check_first_batch(context: RequestContext, records: memoryview | bytes) -> int:
-    """Refuse zstd from a client that could not read it back (KIP-110). Returns the attributes."""
-    if len(records) < HEADER_BYTES:
+    """Refuse zstd from a client that could not read it back (KIP-110). Returns the attributes.
+
+    What is no batch has none; the log refuses it.
+    """
+    if len(records) < HEADER_BYTES or records[MAGIC_POSITION] != MAGIC_V2:
         return 0
     attributes = records[ATTRIBUTES_LOW_BYTE]
     if (

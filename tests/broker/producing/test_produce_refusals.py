@@ -22,6 +22,7 @@ from odradek.storage.topic_names import CONSUMER_OFFSETS_TOPIC
 from tests.support.broker_in_loop import BrokerInLoop, broker_in_loop, produce_to
 from tests.support.contexts import request_context
 from tests.support.log_box import batch_of
+from tests.support.message_sets import message
 
 GOOD = bytes(batch_of(b"a"))
 FLIPPED = GOOD[:-1] + bytes([GOOD[-1] ^ 1])
@@ -88,6 +89,15 @@ async def test_a_topic_without_partitions_is_not_answered(
     answer = await broker.ask(request, ProduceResponse, version)
     assert [topic.name for topic in answer.responses] == ["t"]
     assert [each.error_code for each in answer.responses[0].partition_responses] == [ErrorCode.NONE]
+
+
+async def test_a_message_set_has_no_attributes_where_a_batch_has_them(
+    broker: BrokerInLoop,
+) -> None:
+    """The byte is of the timestamp; in a batch it would say zstd."""
+    request = produce_to("t", message(b"v" * 50, timestamp_ms=4 << 24))
+    answer = await broker.ask(request, ProduceResponse, 3)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_RECORD
 
 
 async def test_message_sets_are_not_looked_into_before_acks(broker: BrokerInLoop) -> None:
