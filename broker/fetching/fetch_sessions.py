@@ -64,21 +64,23 @@ class CachedPartition(Struct, gc=False):
     high_watermark: int = -1
     log_start_offset: int = -1
 
-    def update(self, answer: FetchPartitionData) -> bool:
-        """Remember an answer. Returns whether it differs, so that it must be sent."""
-        is_changed = has_records(answer)
-        if self.high_watermark != answer.high_watermark:
-            is_changed = True
-            self.high_watermark = answer.high_watermark
-        if self.log_start_offset != answer.log_start_offset:
-            is_changed = True
-            self.log_start_offset = answer.log_start_offset
-        if answer.error_code != ErrorCode.NONE:
-            # No log has this high watermark: the first answer without the error is sent, too.
-            self.high_watermark = -1
-            is_changed = True
-        is_elsewhere = answer.preferred_read_replica >= 0
-        return is_changed or is_elsewhere or answer.diverging_epoch.end_offset >= 0
+    def differs(self, answer: FetchPartitionData) -> bool:
+        """Whether an answer has anything new, so that it must be sent."""
+        return (
+            has_records(answer)
+            or self.high_watermark != answer.high_watermark
+            or self.log_start_offset != answer.log_start_offset
+            or answer.error_code != ErrorCode.NONE
+            or answer.preferred_read_replica >= 0
+            or answer.diverging_epoch.end_offset >= 0
+        )
+
+    def remember(self, answer: FetchPartitionData) -> None:
+        """Remember an answer that is sent."""
+        # No log has a high watermark of -1: the first answer without the error is sent, too.
+        is_error = answer.error_code != ErrorCode.NONE
+        self.high_watermark = -1 if is_error else answer.high_watermark
+        self.log_start_offset = answer.log_start_offset
 
 
 def is_too_large(size: int, partition_count: Callable[[], int]) -> bool:
@@ -160,6 +162,22 @@ class FetchPlan:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id
         return ErrorCode.NONE, session.id
 
+    def changed(
+        self, answers: dict[PartitionKey, FetchPartitionData]
+    ) -> dict[PartitionKey, FetchPartitionData]:
+        """The partitions that the response would contain. The session is unchanged."""
+        session = self._session
+        if session is None:
+            return answers
+        if session.epoch != self._epoch:
+            return {}
+        changed = {}
+        for key, answer in stepping(iter(answers.items()), self._step):
+            cached = session.partitions.get(key)
+            if cached is not None and cached.differs(answer):
+                changed[key] = answer
+        return changed
+
     def conclude(
         self, answers: dict[PartitionKey, FetchPartitionData]
     ) -> tuple[ErrorCode, int, dict[PartitionKey, FetchPartitionData]]:
@@ -174,8 +192,9 @@ class FetchPlan:
         changed = {}
         for key, answer in stepping(iter(answers.items()), self._step):
             cached = session.partitions.get(key)
-            if cached is None or not cached.update(answer):
+            if cached is None or not cached.differs(answer):
                 continue
+            cached.remember(answer)
             changed[key] = answer
             if has_records(answer):
                 # It moves to the end, so that full partitions do not starve those after them.

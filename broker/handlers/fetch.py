@@ -389,7 +389,7 @@ async def convert_and_respond(
 
 def respond(context: RequestContext, plan: FetchPlan, answers: Answers) -> FetchResponse:
     if context.meter is not None:
-        throttle_ms = context.meter.throttle_fetch(response_bytes(context, answers))
+        throttle_ms = context.meter.throttle_fetch(response_bytes(context, plan.changed(answers)))
         if throttle_ms:
             error, session_id = plan.postpone()
             return FetchResponse(

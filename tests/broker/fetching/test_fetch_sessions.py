@@ -116,6 +116,22 @@ def test_an_error_is_answered_each_time_and_so_is_its_end() -> None:
     assert plan.conclude(answers(0))[2]
 
 
+def test_what_would_be_sent_is_told_before_and_changes_nothing() -> None:
+    sessions = make_sessions()
+    session_id = open_session(sessions, 0, 1, 2)
+    plan = sessions.plan(fetch(session_id=session_id, epoch=1), VERSION, 0)
+    found = answers(0) | answers(1, records=10) | answers(2, high_watermark=6)
+    for _ in range(2):
+        assert list(plan.changed(found)) == [("t", 1), ("t", 2)]
+    assert list(plan.conclude(found)[2]) == [("t", 1), ("t", 2)]
+    sessions.plan(fetch(session_id=session_id, epoch=2), VERSION, 0)
+    assert plan.changed(found) == {}
+
+
+def test_without_a_session_every_answer_would_be_sent() -> None:
+    assert make_sessions().plan(fetch([0]), VERSION, 0).changed(answers(0)) == answers(0)
+
+
 def test_a_partition_with_records_moves_to_the_end_of_the_session() -> None:
     sessions = make_sessions()
     session_id = open_session(sessions, 0, 1, 2)

@@ -212,6 +212,34 @@ async def test_a_throttled_fetch_leaves_its_session_as_it_was(served: BrokerInLo
     assert len(fetched(last)) == len(BATCH)
 
 
+async def test_partitions_that_a_session_leaves_out_are_not_counted(served: BrokerInLoop) -> None:
+    partitions = range(40)
+    await served.broker.admin.topics.create([NewTopic(name="many", partition_count=40)])
+    await served.produce("many", batch_of(b"v"), partitions)
+    wanted = [
+        FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=KIB)
+        for index in partitions
+    ]
+
+    async def ask(session_id: int, epoch: int, *topics: FetchTopic) -> FetchResponse:
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1,  # one batch, and nothing of the other partitions
+            session_id=session_id,
+            session_epoch=epoch,
+            topics=[*topics],
+        )
+        return await served.ask(request, FetchResponse, FETCH_VERSION)
+
+    first = await ask(0, 0, FetchTopic(topic="many", partitions=wanted))
+    assert len(first.responses[0].partitions) == len(partitions)
+    await alter(served, WIRE, consumer_byte_rate=50)  # ten seconds allow 500 bytes
+    second = await ask(first.session_id, 1)
+    assert second.throttle_time_ms == 0
+    assert [each.partition_index for each in second.responses[0].partitions] == [0]
+
+
 async def test_a_fetch_asks_for_no_more_than_the_quota_can_ever_allow(
     served: BrokerInLoop,
 ) -> None:
