@@ -139,8 +139,12 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
 
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
-    """A topic name that no other test uses; the topic does not exist yet."""
-    place = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
+    """A topic name that no other test uses; the topic does not exist yet.
+
+    A test that is run again, because Spark's workers were too slow, gets another name.
+    """
+    attempt = getattr(request.node, "execution_count", 1)  # set by pytest-rerunfailures
+    place = hashlib.sha256(f"{request.node.nodeid} {attempt}".encode()).hexdigest()[:8]
     return f"topic-{place}"
 
 

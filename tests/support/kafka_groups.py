@@ -8,7 +8,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeGroup,
     ConsumerGroupDescribeRequest,
@@ -50,15 +49,6 @@ GROUP_RESOURCE = 32
 
 
 # While Kafka starts: the groups are being loaded, or not yet.
-NOT_YET = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-
-
-def describe_when_loaded(broker: BrokerProcess) -> ConsumerGroupDescribeResponse:
-    """What a broker that has just started says of the groups once it has loaded them."""
-    wait_until(lambda: NOT_YET.isdisjoint(one.error_code for one in describe(broker).groups))
-    return describe(broker)
-
-
 def describe(broker: BrokerProcess) -> ConsumerGroupDescribeResponse:
     """What the broker says of the groups."""
     request = ConsumerGroupDescribeRequest(
