@@ -69,7 +69,8 @@ class Totals(View):
 class ApiTimes(View):
     """The requests of an API since the start. `errors` had no response.
 
-    `p50_ms` and `p99_ms` are the bounds of `buckets` below which they lie; None above the last.
+    `p50_ms` and `p99_ms` are the bounds of `buckets` below which they lie; None above the last, and
+    if no request had a response.
     """
 
     name: str
@@ -81,8 +82,12 @@ class ApiTimes(View):
 
 
 class LoopDelays(View):
-    """How late the timers of the event loop were, as bounds; None above the last one."""
+    """How late the timers of the event loop were, as bounds; None above the last one.
 
+    `measured` counts the timers. Before the first one all bounds are None.
+    """
+
+    measured: int
     p50_ms: float | None
     p99_ms: float | None
     max_ms: float | None
@@ -249,7 +254,12 @@ def _apis(observed: Observed) -> Iterator[ApiTimes]:
 
 
 def _quantile(durations: Durations, share: float) -> float | None:
-    """The lowest bound below which so large a share of the durations lies."""
+    """The lowest bound below which so large a share of the durations lies.
+
+    None if that is above the last bound, or if there are no durations.
+    """
+    if not durations.count:
+        return None
     wanted = durations.count * share
     seen = 0
     for bound_ms, count in zip(BOUNDS_MS, durations.counts[:-1], strict=True):
@@ -261,6 +271,7 @@ def _quantile(durations: Durations, share: float) -> float | None:
 
 def _loop_delays(durations: Durations) -> LoopDelays:
     return LoopDelays(
+        measured=durations.count,
         p50_ms=_quantile(durations, 0.5),
         p99_ms=_quantile(durations, 0.99),
         max_ms=_quantile(durations, 1.0),

@@ -3,15 +3,22 @@
 import logging
 import socket
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from odradek.broker.common.durations import Durations
 from odradek.broker.common.log_lines import CLIENT_LOGGERS
+from odradek.broker.common.traffic import RequestTraffic
 from odradek.broker.console.recent_lines import MAX_CHARACTERS, MAX_LINES, RecentLines
+from odradek.broker.console.views.overview import _apis, _loop_delays
+from odradek.broker.metrics.observed import Observed
 from odradek.broker.testing.broker import Broker
+from odradek.protocol.api_keys import ApiKey
 from tests.support.console_client import ConsoleClient, console_broker
 from tests.support.kafka_python import may_leave_a_socket
 from tests.support.waiting import wait_until
@@ -188,3 +195,16 @@ def test_a_consumer_is_shown_with_its_software(broker: Broker, console: ConsoleC
     found = console.get("/connections", search="reader")["connections"]
     assert {each["software"] for each in found} == {"kafka-python"}
     consumer.close()
+
+
+def test_what_was_never_measured_has_no_quantile() -> None:
+    lost, answered = RequestTraffic(), RequestTraffic()
+    lost.unanswered = answered.unanswered = 1
+    answered.answered.add(0.0002)
+    requests = {ApiKey.SYNC_GROUP: {5: lost}, ApiKey.HEARTBEAT: {4: answered}}
+    observed = cast(Observed, SimpleNamespace(traffic=SimpleNamespace(requests=requests)))
+    of_lost, of_answered = _apis(observed)
+    assert (of_lost.requests, of_lost.errors, of_lost.p50_ms, of_lost.p99_ms) == (1, 1, None, None)
+    assert (of_answered.requests, of_answered.p50_ms, of_answered.p99_ms) == (2, 0.25, 0.25)
+    delays = _loop_delays(Durations())
+    assert (delays.measured, delays.p50_ms, delays.max_ms) == (0, None, None)

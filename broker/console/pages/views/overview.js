@@ -63,7 +63,7 @@ function Tiles({ data, rates }) {
     ['Bytes in', byteRate(rates?.bytesIn)],
     ['Bytes out', byteRate(rates?.bytesOut)],
     ['Requests', rate(rates?.requests)],
-    ['Event loop delay, 99 %', data.loopDelay.p99Ms == null ? 'over the scale' : `≤ ${duration(data.loopDelay.p99Ms)}`],
+    ['Event loop delay, 99 %', loopDelayOf(data.loopDelay)],
     ['All topics', linked('topics', counts.topics, { internal: true })],
     ['Partitions', compact(counts.partitions)],
     ['Groups', linked('groups', counts.groups)],
@@ -71,6 +71,11 @@ function Tiles({ data, rates }) {
     ['Open transactions', linked('transactions', counts.openTransactions, { openOnly: true })],
   ];
   return html`<dl class="tiles five">${tiles.map(([name, value]) => html`<div class="tile"><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+function loopDelayOf({ measured, p99Ms }) {
+  if (measured === 0) return '–';
+  return p99Ms == null ? 'over the scale' : `≤ ${duration(p99Ms)}`;
 }
 
 function linked(view, count, query) {
