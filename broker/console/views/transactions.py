@@ -64,8 +64,9 @@ class TransactionView(View):
     """The transaction of a transactional id.
 
     `state` is Kafka's word, or `Hanging`: it is open in partitions, and no coordinator will end it.
-    Then `transactional_id` is null if no coordinator knows the producer. `ends` says how an open
-    transaction ends.
+    Then `transactional_id` is null if no coordinator knows the producer, or the client may not
+    describe it. `ends` says how an open transaction ends; null if the client may not describe its
+    transactional id.
     """
 
     transactional_id: str | None
@@ -93,9 +94,13 @@ class TerminateRequest(View):
 
 
 class _Row(Struct, frozen=True, kw_only=True):
-    """A transaction of the list. `hanging`: what hangs, of one producer and epoch."""
+    """A transaction of the list. `hanging`: what hangs, of one producer and epoch.
+
+    `is_hidden`: `known` is None because the client may not describe the transactional id.
+    """
 
     known: Transaction | None
+    is_hidden: bool = False
     hanging: tuple[OpenTransaction, ...] = ()
 
     @property
@@ -154,12 +159,13 @@ def _hanging_rows(
             found.setdefault((each.producer_id, each.producer_epoch), []).append(each)
     for (producer_id, _), hanging in call.sliced(iter(found.items())):
         owner = by_producer.get(producer_id)
-        if owner is not None and not _may_describe(call, owner):
+        is_hidden = owner is not None and not _may_describe(call, owner)
+        if is_hidden:
             owner = None
         names = [] if owner is None else [owner.transactional_id]
         names += [each.log.topic for each in hanging]
         if any(request.matches(name) for name in names):
-            yield _Row(known=owner, hanging=tuple(hanging))
+            yield _Row(known=owner, is_hidden=is_hidden, hanging=tuple(hanging))
 
 
 async def _view(call: Call, row: _Row) -> TransactionView:
@@ -184,7 +190,7 @@ async def _view(call: Call, row: _Row) -> TransactionView:
             timeout_ms=None,
             started_ms=started_ms,
             running_ms=None if started_ms is None else now_ms - started_ms,
-            ends=what_ends_it(first, known),
+            ends=None if row.is_hidden else what_ends_it(first, known),
             partitions=partitions,
         )
     assert known is not None
