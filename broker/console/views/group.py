@@ -33,11 +33,14 @@ from odradek.coordinator.share_groups.group import ShareGroup
 from odradek.coordinator.share_state.share_partition_key import SharePartitionKey
 
 EVERY_S = 2.0
-MAX_MEMBERS = 200
+MAX_MEMBERS = 100  # of a page: as many as the pager of the pages counts (pages/components.js)
 
 
 class GroupRequest(PageRequest, kw_only=True):
-    """A page of the offsets, in topics whose name contains `search`, and a page of the members."""
+    """A page of the offsets, in topics whose name contains `search`, and a page of the members.
+
+    That of the members begins at `members_from`, and has 100.
+    """
 
     group: str
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 500

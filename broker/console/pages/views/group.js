@@ -89,7 +89,6 @@ function Offsets({ group }) {
 }
 
 function Members({ group }) {
-  const [query, change] = useQuery();
   const hasTargets = group.members.some((member) => member.targetAssignment);
   return html`
     <${Panel} title="The group"><${Facts} items=${[
@@ -104,8 +103,13 @@ function Members({ group }) {
           { title: 'Reads', kind: 'wide', cell: (member) => html`<${Assignment} topics=${member.assignment} />` },
           ...(hasTargets ? [{ title: 'Will read', kind: 'wide', cell: (member) => html`<${Assignment} topics=${member.targetAssignment ?? []} />` }] : []),
         ]} />
-        <${Pager} from=${Number(query.membersFrom ?? 0)} total=${group.totalMembers} onMove=${(target) => change({ membersFrom: target || null })} />`}
+        <${MembersPager} group=${group} />`}
     <//>`;
+}
+
+function MembersPager({ group }) {
+  const [query, change] = useQuery();
+  return html`<${Pager} from=${Number(query.membersFrom ?? 0)} total=${group.totalMembers} onMove=${(target) => change({ membersFrom: target || null })} />`;
 }
 
 function Assignment({ topics }) {
@@ -166,7 +170,8 @@ function Tasks({ group }) {
           { title: 'Standby', cell: (member) => list(member.tasks?.standby) },
           { title: 'Warming up', cell: (member) => list(member.tasks?.warmup) },
           { title: 'Restored', cell: (member) => member.taskOffsets.map((task) => html`<div>${task.subtopologyId} ${task.partition}: ${number(task.offset)} of ${number(task.endOffset)}</div>`) },
-        ]} />`}
+        ]} />
+        <${MembersPager} group=${group} />`}
     <//>
     ${group.topology && html`<${Panel} title="Topology" note=${`Epoch ${group.topology.epoch}`}>
       <${Table} label="Subtopologies" rows=${group.topology.subtopologies} keyOf=${(part) => part.subtopologyId} columns=${[

@@ -21,6 +21,7 @@ from tests.support.streams_members import internal, subtopology, topology
 from tests.support.topics import create_topic
 from tests.support.wire import WireClient
 
+LINES = topology(subtopology("0", "lines"))
 LOCK_MS = 30_000
 COUNTS = topology(
     subtopology("0", "lines", changelogs=[internal("counts")]),
@@ -74,3 +75,19 @@ def counter(broker: BrokerProcess) -> Iterator[None]:
         yield
         leave = beat("counters", "anna", -1)
         assert client.ask(leave, StreamsGroupHeartbeatResponse, 1).error_code == 0
+
+
+@contextmanager
+def crowd(broker: BrokerProcess, count: int) -> Iterator[None]:
+    """The members "m000", "m001", … of the streams group "crowd". They leave at the end."""
+    create_topic(broker.bootstrap, "lines", 2)
+    commit(broker, "crowd", "lines", {0: 0})  # waits until there is a coordinator
+    names = [f"m{number:03}" for number in range(count)]
+    with WireClient(broker.port, client_id="counter") as client:
+        for name in names:
+            request = join("crowd", name, LINES)
+            assert client.ask(request, StreamsGroupHeartbeatResponse, 1).error_code == 0
+        yield
+        for name in names:
+            leave = beat("crowd", name, -1)
+            assert client.ask(leave, StreamsGroupHeartbeatResponse, 1).error_code == 0

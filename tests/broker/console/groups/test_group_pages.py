@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.broker.console.groups.members import cook, counter
+from tests.broker.console.groups.members import cook, counter, crowd
 from tests.conformance.share_reader import ACCEPT
 from tests.support.broker_process import BrokerProcess
 from tests.support.browser import PHONE, Browser, why_no_browser
@@ -49,3 +49,21 @@ def test_tasks_of_a_streams_group(broker: BrokerProcess, browser: Browser) -> No
         browser.see("counter", "0 1: 7 of 9", "Topology", "lines", "counts")
         assert not browser.is_wider_than_the_window()
         assert browser.findings_of_axe() == []
+
+
+@pytest.mark.parametrize(("tab", "table"), [("members", "Members"), ("tasks", "Tasks")])
+def test_members_of_a_large_group_come_in_pages(
+    broker: BrokerProcess, browser: Browser, tab: str, table: str
+) -> None:
+    rows = f"table[aria-label={table}] tbody tr"
+
+    def count() -> int:
+        return len(browser.driver.find_elements("css selector", rows))
+
+    with crowd(broker, 101):
+        browser.open(f"groups/crowd/{tab}")
+        browser.see("1 to 100 of 101")
+        assert count() == 100
+        browser.click("Next")
+        browser.see("101 to 101 of 101")
+        browser.until(lambda: count() == 1)

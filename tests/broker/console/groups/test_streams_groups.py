@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.broker.console.groups.members import counter
+from tests.broker.console.groups.members import counter, crowd
 from tests.support.broker_process import BrokerProcess
 from tests.support.console_client import ConsoleClient
 
@@ -39,3 +39,12 @@ def test_a_streams_group_has_topology_tasks_and_what_they_read(
     body = {"topic": "lines", "to": "latest", "partitions": [1], "preview": False}
     [new] = console.post("/groups/counters/offsets", body)["offsets"]
     assert (new["from"], new["to"]) == (3, 5)
+
+
+def test_members_come_in_pages(broker: BrokerProcess, console: ConsoleClient) -> None:
+    with crowd(broker, 101):
+        first = console.get("/groups/crowd")
+        second = console.get("/groups/crowd", membersFrom=100)
+    assert (first["totalMembers"], len(first["members"])) == (101, 100)
+    shown = [each["memberId"] for each in first["members"] + second["members"]]
+    assert sorted(shown) == [f"m{number:03}" for number in range(101)]
