@@ -24,6 +24,7 @@ from odradek.broker.turns.slices import Slices
 from .calls import Call
 from .endpoints import (
     PREFIX,
+    TOKEN_HEADER,
     Endpoint,
     Nothing,
     answer,
@@ -44,7 +45,6 @@ from .watching import CONTENT_TYPE, SharedViews, events
 
 T = TypeVar("T")
 
-TOKEN_HEADER = "x-odradek-token"
 DECISIONS_KEPT = 100_000  # of the authorizer: some pages show what a client may see of all topics
 # Half of the server's connections (http/server.py); other requests take theirs for a short time.
 MAX_STREAMS = 64

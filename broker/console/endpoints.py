@@ -25,6 +25,7 @@ from .calls import Call
 from .view import View
 
 PREFIX = "/api/v1"
+TOKEN_HEADER = "x-odradek-token"  # of requests that change something; its value is in /me
 MAX_VALUES = 20_000  # of a body: the partitions of a topic are most. A few milliseconds
 
 _NOT_FOUND = frozenset(

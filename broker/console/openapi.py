@@ -7,11 +7,27 @@ from typing import Any
 
 import msgspec
 
-from .endpoints import PREFIX, Endpoint, Failure
+from .endpoints import PREFIX, TOKEN_HEADER, Endpoint, Failure
 from .view import View
+from .watching import CONTENT_TYPE
 
 _SCHEMAS = "#/components/schemas/"
 _REFERENCE = _SCHEMAS + "{name}"
+_LOGIN = "basic"
+_LOGINS = {
+    _LOGIN: {
+        "type": "http",
+        "scheme": "basic",
+        "description": "Needed if a listener of the broker has its clients log in by SASL.",
+    }
+}
+_TOKEN = {
+    "name": TOKEN_HEADER,
+    "in": "header",
+    "required": True,
+    "description": "The token that /me gives.",
+    "schema": {"type": "string"},
+}
 
 
 def describe(endpoints: Iterable[Endpoint], version: str) -> Mapping[str, Any]:
@@ -33,8 +49,12 @@ def describe(endpoints: Iterable[Endpoint], version: str) -> Mapping[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "odradek console", "version": version},
+        "security": [{}, {_LOGIN: []}],
         "paths": paths,
-        "components": {"schemas": {name: each for name, each in schemas.items() if name in used}},
+        "components": {
+            "schemas": {name: each for name, each in schemas.items() if name in used},
+            "securitySchemes": _LOGINS,
+        },
     }
 
 
@@ -73,11 +93,13 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
     parameters = [
         _parameter(name, value, schema, in_path)
         for name, value in schema["properties"].items()
-        if endpoint.method == "GET" or name in in_path
+        if not endpoint.changes or name in in_path
     ]
+    if endpoint.changes:
+        parameters.append(_TOKEN)
     if parameters:
         operation["parameters"] = parameters
-    if endpoint.method != "GET":
+    if endpoint.changes:
         body = _body(endpoint, schema, in_path)
         if body is not None:
             operation["requestBody"] = body
@@ -86,10 +108,16 @@ def _operation(endpoint: Endpoint, schemas: Mapping[str, Any]) -> dict[str, Any]
 
 def _answer(endpoint: Endpoint) -> dict[str, Any]:
     description = "What was asked for."
-    if endpoint.stream is None:
-        return {"description": description, **_json(_reference(endpoint.response.__name__))}
-    body = {"schema": {"type": "string"}}
-    return {"description": description, "content": {endpoint.content_type: body}}
+    text = {"schema": {"type": "string"}}
+    if endpoint.stream is not None:
+        return {"description": description, "content": {endpoint.content_type: text}}
+    found: dict[str, Any] = {
+        "description": description,
+        **_json(_reference(endpoint.response.__name__)),
+    }
+    if endpoint.every_s is not None:
+        found["content"][CONTENT_TYPE] = text
+    return found
 
 
 def _parameter(

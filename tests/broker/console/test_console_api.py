@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from odradek.broker.console.endpoints import PREFIX, Endpoint, Nothing
+from odradek.broker.console.endpoints import PREFIX, TOKEN_HEADER, Endpoint, Nothing
 from odradek.broker.console.openapi import describe
 from odradek.broker.console.view import View
 from odradek.broker.console.views import ENDPOINTS
-from odradek.broker.console.watching import QUIET_S, SharedViews, events
+from odradek.broker.console.watching import CONTENT_TYPE, QUIET_S, SharedViews, events
 from odradek.broker.lifecycle.running import start_broker
 from odradek.broker.testing.broker import Broker
 from odradek.config.broker_config import BrokerConfig
@@ -84,6 +84,19 @@ def test_the_body_of_a_request_has_the_fields_that_its_path_lacks() -> None:
     assert (list(more["properties"]), more["required"]) == (["total", "validateOnly"], ["total"])
     terminate = paths[f"{PREFIX}/transactions/terminate"]["post"]
     assert body_schema(terminate, schemas)["required"] == ["transactionalId"]
+
+
+def test_the_description_has_what_a_request_needs_besides_its_fields() -> None:
+    description = json.loads(msgspec.json.encode(describe(ENDPOINTS, "1")))
+    [name] = description["components"]["securitySchemes"]
+    assert description["security"] == [{}, {name: []}]  # only some brokers have logins
+    for each in ENDPOINTS:
+        operation = description["paths"][f"{PREFIX}{each.template}"][each.method.lower()]
+        parameters = operation.get("parameters", [])
+        headers = [(one["name"], one["required"]) for one in parameters if one["in"] == "header"]
+        assert headers == ([(TOKEN_HEADER, True)] if each.changes else []), each.template
+        content = operation["responses"]["200"]["content"]
+        assert (CONTENT_TYPE in content) == (each.every_s is not None), each.template
 
 
 def body_schema(operation: Any, schemas: Any) -> Any:
