@@ -27,11 +27,16 @@ MAX_FIRST = 1 << 53  # the numbers that are exact in every language
 First = Annotated[int, Meta(ge=0, le=MAX_FIRST)]
 
 
-class PageRequest(View):
-    """A page of a list: those items whose name contains `search`, in any case of letters."""
+class Page(View):
+    """A page of a list."""
 
     first: First = field(default=0, name="from")
     limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
+
+
+class PageRequest(Page):
+    """A page of a list: those items whose name contains `search`, in any case of letters."""
+
     search: str = ""
 
     def matches(self, name: str) -> bool:
@@ -43,7 +48,7 @@ def page_of(
     call: Call,
     items: Sequence[T],
     key: Callable[[T], Any],
-    request: PageRequest,
+    request: Page,
     *,
     descending: bool = False,
 ) -> list[T]:

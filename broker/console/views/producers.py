@@ -13,10 +13,12 @@ from odradek.broker.console.open_transactions import (
     transactions_of,
     what_ends_it,
 )
+from odradek.broker.console.paging import Page, page_of
 from odradek.broker.console.refusals import check_code
 from odradek.broker.console.view import View
 from odradek.broker.http.messages import HttpError
 from odradek.broker.security.operations import AclOperation, ResourceType
+from odradek.coordinator.runtime.steps import free
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersProducerState,
@@ -38,8 +40,8 @@ from .transactions import terminate
 EVERY_S = 2.0
 
 
-class PartitionRequest(View):
-    """A partition of a topic."""
+class ProducersRequest(Page, kw_only=True):
+    """A page of the producers of a partition."""
 
     topic: str
     partition: int
@@ -69,16 +71,20 @@ class ProducerView(View):
 
 
 class ProducersView(View):
-    """The producers; those with the oldest open transactions come first."""
+    """A page: the producers with open transactions, the oldest first; then those that wrote last.
+
+    `total` is how many producers there are without paging.
+    """
 
     last_stable_offset: int
     high_watermark: int
     log_end_offset: int
     held_back_records: int
+    total: int
     producers: list[ProducerView]
 
 
-class AbortRequest(PartitionRequest):
+class AbortRequest(View):
     """The open transaction to abort.
 
     If a coordinator has it, the coordinator aborts it in all its partitions, and its producer is
@@ -86,6 +92,8 @@ class AbortRequest(PartitionRequest):
     abort does: a producer that is alive does not notice, and loses what it commits later.
     """
 
+    topic: str
+    partition: int
     producer_id: int
     producer_epoch: int
     transaction_start_offset: int
@@ -98,14 +106,17 @@ class Aborted(View):
     ended_by: Literal["coordinator", "marker"]
 
 
-async def producers(call: Call, request: PartitionRequest) -> ProducersView:
-    """Make the view. Needs READ on the topic."""
+async def producers(call: Call, request: ProducersRequest) -> ProducersView:
+    """Make a page. Needs READ on the topic."""
     log = described_log(call, request.topic, request.partition)
-    states = await _states(call, request)
-    open_ids = [each.producer_id for each in states if each.current_txn_start_offset >= 0]
+    states = await _states(call, request.topic, request.partition)
+    total = len(states)
+    page = page_of(call, states, _order, request)
+    free(call.slices.step, states)
+    open_ids = [each.producer_id for each in page if each.current_txn_start_offset >= 0]
     known = transactions_of(call, open_ids)
     views = [
-        await _view(call, log, each, known.get(each.producer_id)) for each in call.sliced(states)
+        await _view(call, log, each, known.get(each.producer_id)) for each in call.sliced(page)
     ]
     stable = log.last_stable_offset
     return ProducersView(
@@ -113,22 +124,24 @@ async def producers(call: Call, request: PartitionRequest) -> ProducersView:
         high_watermark=log.high_watermark,
         log_end_offset=log.log_end_offset,
         held_back_records=log.high_watermark - stable,
+        total=total,
         producers=views,
     )
 
 
-async def _states(call: Call, request: PartitionRequest) -> list[DescribeProducersProducerState]:
-    """The producers; the oldest open transactions first, then the newest producers."""
-    topic = DescribeProducersTopic(name=request.topic, partition_indexes=[request.partition])
-    answer = await call.ask(DescribeProducersRequest(topics=[topic]), DescribeProducersResponse)
+async def _states(call: Call, topic: str, partition: int) -> list[DescribeProducersProducerState]:
+    """The producers of a partition, of which there may be very many. Raises ApiError."""
+    wanted = DescribeProducersTopic(name=topic, partition_indexes=[partition])
+    answer = await call.ask(DescribeProducersRequest(topics=[wanted]), DescribeProducersResponse)
     (result,) = answer.topics[0].partitions
     check_code(result.error_code, result.error_message)
-    states = result.active_producers
-    open_ = [each for each in call.sliced(states) if each.current_txn_start_offset >= 0]
-    idle = [each for each in call.sliced(states) if each.current_txn_start_offset < 0]
-    open_.sort(key=lambda each: each.current_txn_start_offset)
-    idle.sort(key=lambda each: -each.last_timestamp)
-    return open_ + idle
+    return result.active_producers
+
+
+def _order(state: DescribeProducersProducerState) -> tuple[bool, int]:
+    """By this key the oldest open transactions come first, then the producers that wrote last."""
+    start = state.current_txn_start_offset
+    return (False, start) if start >= 0 else (True, -state.last_timestamp)
 
 
 async def _view(
@@ -201,9 +214,15 @@ async def abort(call: Call, request: AbortRequest) -> Aborted:
 async def _state_of(call: Call, request: AbortRequest) -> DescribeProducersProducerState:
     """What the partition knows of the producer. Raises ApiError, HttpError."""
     wanted = (request.producer_id, request.producer_epoch, request.transaction_start_offset)
-    for each in await _states(call, request):
-        if wanted == (each.producer_id, each.producer_epoch, each.current_txn_start_offset):
-            return each
+    states = await _states(call, request.topic, request.partition)
+    found = [
+        each
+        for each in call.sliced(states)
+        if wanted == (each.producer_id, each.producer_epoch, each.current_txn_start_offset)
+    ]
+    free(call.slices.step, states)
+    if found:
+        return found[0]
     raise HttpError(
         HTTPStatus.CONFLICT,
         f"producer {request.producer_id} of epoch {request.producer_epoch} has no transaction open"
@@ -217,7 +236,7 @@ ENDPOINTS = (
         template="/topics/{topic}/partitions/{partition}/producers",
         summary="The producers of a partition, and their open transactions.",
         handle=producers,
-        request=PartitionRequest,
+        request=ProducersRequest,
         response=ProducersView,
         every_s=EVERY_S,
     ),

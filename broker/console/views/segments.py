@@ -6,13 +6,10 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta, field
 
 from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint
-from odradek.broker.console.paging import MAX_LIMIT, First
+from odradek.broker.console.paging import Page
 from odradek.broker.console.view import View
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
@@ -52,13 +49,11 @@ _ENTRY_BYTES = {
 }
 
 
-class SegmentsRequest(View, kw_only=True):
+class SegmentsRequest(Page, kw_only=True):
     """A page of the segments of a partition, the oldest first."""
 
     topic: str
     partition: int
-    first: First = field(default=0, name="from")
-    limit: Annotated[int, Meta(ge=1, le=MAX_LIMIT)] = 100
 
 
 class SegmentFile(View):

@@ -158,6 +158,26 @@ def test_only_a_marker_is_written_if_that_is_wanted(
     assert transaction["partitions"][0]["startOffset"] is None
 
 
+def test_producers_come_in_pages_with_open_transactions_first(
+    broker: ConsoleBroker, console: ConsoleClient
+) -> None:
+    servers = Client(broker).servers
+    path = f"/topics/{TOPIC}/partitions/0/producers"
+    for number in range(2):
+        idle = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+        idle.produce(TOPIC, b"5", partition=0, timestamp=1_000_000_000_000 + number)
+        assert idle.flush(30) == 0
+    shown = console.get(path)["producers"]
+    assert shown[0]["transactionalId"] == "shop"
+    times = [each["lastTimestampMs"] for each in shown[1:]]
+    assert times == [1_000_000_000_001, 1_000_000_000_000]
+    for first, expected in enumerate(shown):
+        page = console.get(path, **{"from": first, "limit": 1})
+        assert (page["total"], page["producers"]) == (3, [expected])
+    assert console.get(path, **{"from": 3}) == {**page, "producers": []}
+    assert console.ask("GET", path, limit=1001).error == (400, "BAD_REQUEST")
+
+
 def test_the_oldest_transaction_comes_first(broker: ConsoleBroker, console: ConsoleClient) -> None:
     clients = [Client(broker, name) for name in ("z", "b", "a")]
     clients[1].producer.commit_transaction(30)

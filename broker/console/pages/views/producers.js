@@ -1,7 +1,7 @@
 // The producers of a partition, their open transactions, and what these hold back.
 
 import { send, url, useLoaded, useMayChange } from '../api.js';
-import { Badge, Empty, Loaded, Pager, pageOf, Panel, Table } from '../components.js';
+import { Badge, Empty, Loaded, Pager, Panel, Table } from '../components.js';
 import { Confirm } from '../dialogs.js';
 import { ago, counted, number, time } from '../format.js';
 import { useQuery } from '../router.js';
@@ -12,7 +12,7 @@ import { PartitionChoice } from './partition_choice.js';
 export function Producers({ topic }) {
   const [query] = useQuery();
   const partition = query.partition ?? '0';
-  const source = useLoaded(url`/topics/${topic.name}/partitions/${partition}/producers`);
+  const source = useLoaded(url`/topics/${topic.name}/partitions/${partition}/producers`, { from: query.from });
   return html`
     <div class="filters"><${PartitionChoice} topic=${topic} />
       <button type="button" onClick=${source.reload}>Refresh</button></div>
@@ -43,10 +43,10 @@ function Page({ data, topic, partition, onChange }) {
       ${' '}Consumers that read committed records stop at offset ${number(data.lastStableOffset)}, the log ends at ${number(data.logEndOffset)}.
       ${' '}They go on when the transaction below ends: by its producer, by its timeout, or aborted here.</p>`}
     <${Panel} title="Producers" note="Those with a producer id: idempotent and transactional ones. Others leave no trace.">
-      ${data.producers.length === 0
+      ${data.total === 0
         ? html`<${Empty} title="No producer with an id has written here lately.">Ids are forgotten after producer.id.expiration.ms.<//>`
-        : html`<${Table} label="Producers" rows=${pageOf(data.producers, from)} keyOf=${(row) => row.producerId} columns=${columns} />
-          <${Pager} from=${from} total=${data.producers.length} onMove=${(target) => change({ from: target || null })} />`}
+        : html`<${Table} label="Producers" rows=${data.producers} keyOf=${(row) => row.producerId} columns=${columns} />
+          <${Pager} from=${from} total=${data.total} onMove=${(target) => change({ from: target || null })} />`}
     <//>
     ${aborted && html`<${Abort} topic=${topic.name} partition=${partition} transaction=${{ startOffset: aborted.transactionStartOffset, ...aborted }}
       onClose=${() => setAborted(null)} onDone=${onChange} />`}`;
