@@ -80,6 +80,15 @@ class Call:
         host = self.session.peer_host
         return self.authorizer.allows(self.principal, host, operation, resource_type, name)
 
+    def may_change(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the console is not read-only, and the client may perform an operation."""
+        is_read_only = self.observed.broker.config.odradek_console_read_only
+        return not is_read_only and self.may(operation, resource_type, name)
+
+    def may_change_cluster(self, operation: AclOperation) -> bool:
+        """Whether the console is not read-only, and the client may perform it on the cluster."""
+        return self.may_change(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
     def check(self, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
         """Raise the AUTHORIZATION_FAILED error of the type if the client is refused."""
         if not self.may(operation, resource_type, name):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.coordinator.transactions.states import PREPARED
 from odradek.coordinator.transactions.transaction import Transaction
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
@@ -88,6 +89,18 @@ def how_it_ends(known: Transaction) -> str:
         return f"{name} is {state}: the broker ends it as soon as it can"
     until = utc(known.start_ms + known.timeout_ms)
     return f"{name} is {state}: its producer ends it, or the broker aborts it after {until}"
+
+
+def may_abort(call: Call, owner: Transaction | None) -> bool:
+    """Whether the client may abort an open transaction that it may read.
+
+    `owner`: that of the coordinator which will end it. None: it hangs, and a marker ends it.
+    """
+    if owner is not None:
+        name = owner.transactional_id
+        return call.may_change(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    operations = (AclOperation.ALTER, AclOperation.CLUSTER_ACTION)
+    return any(call.may_change_cluster(each) for each in operations)
 
 
 async def began_ms(call: Call, log: PartitionLog, offset: int) -> int | None:

@@ -49,10 +49,14 @@ class AclChange(View):
 
 
 class AclPage(View):
-    """A page of the entries. Without an authorizer every client may do everything."""
+    """A page of the entries. Without an authorizer every client may do everything.
+
+    `may_change`: there is an authorizer, and the client may add and delete entries.
+    """
 
     total: int
     authorizer: str | None
+    may_change: bool
     acls: list[Acl]
 
 
@@ -75,13 +79,14 @@ async def acls(call: Call, request: PageRequest) -> AclPage:
     )
     answer = await call.ask(wanted, DescribeAclsResponse)
     if answer.error_code == ErrorCode.SECURITY_DISABLED:
-        return AclPage(total=0, authorizer=None, acls=[])
+        return AclPage(total=0, authorizer=None, may_change=False, acls=[])
     check_code(answer.error_code, answer.error_message)
     matching = list(_matching(call, answer, request))
     page = islice(matching, request.first, request.first + request.limit)
     return AclPage(
         total=len(matching),
         authorizer=call.observed.broker.config.authorizer_class_name,
+        may_change=call.may_change_cluster(AclOperation.ALTER),
         acls=list(page),
     )
 

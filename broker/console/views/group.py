@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated
 
 from msgspec import Meta
@@ -101,7 +102,7 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
     members = description.members[request.members_from : request.members_from + MAX_MEMBERS]
     total_members = len(description.members)
     free(call.slices.step, description.members)
-    is_read_only = call.observed.broker.config.odradek_console_read_only
+    may_change = partial(call.may_change, resource_type=ResourceType.GROUP, name=group_id)
     view = GroupView(
         group_id=group_id,
         type=found.group_type,
@@ -110,8 +111,8 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
         assignor=description.assignor,
         group_epoch=description.group_epoch,
         assignment_epoch=description.assignment_epoch,
-        may_change=not is_read_only and call.may(AclOperation.READ, ResourceType.GROUP, group_id),
-        may_delete=not is_read_only and call.may(AclOperation.DELETE, ResourceType.GROUP, group_id),
+        may_change=may_change(AclOperation.READ),
+        may_delete=may_change(AclOperation.DELETE),
         lag=lags.of(found, state).records,
         total_members=total_members,
         members=members,

@@ -10,6 +10,7 @@ from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
+    may_abort,
     transactions_of,
     what_ends_it,
 )
@@ -54,7 +55,8 @@ class ProducerView(View):
     `held_back_records` how many offsets consumers of committed records do not get because of it.
     `transaction_start_ms` is the coordinator's time, or that of the first record. `is_hanging`: no
     coordinator will end it. `ends` says how it ends. `transactional_id` is null if no coordinator
-    has one for the producer, or the client may not describe it.
+    has one for the producer, or the client may not describe it. `may_abort`: the client may abort
+    the transaction.
     """
 
     producer_id: int
@@ -68,6 +70,7 @@ class ProducerView(View):
     held_back_records: int | None = None
     is_hanging: bool = False
     ends: str | None = None
+    may_abort: bool = False
 
 
 class ProducersView(View):
@@ -164,6 +167,7 @@ async def _view(
     view.transaction_start_offset = open_.first_offset
     view.held_back_records = open_.held_back
     view.is_hanging = not is_owned
+    view.may_abort = may_abort(call, known if is_owned else None)
     if known is not None and is_owned:
         view.transaction_start_ms = known.start_ms
     else:

@@ -11,6 +11,7 @@ from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.paging import PageRequest
 from odradek.broker.console.refusals import check_code
 from odradek.broker.console.view import View
+from odradek.broker.security.operations import AclOperation
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasEntityData,
@@ -40,9 +41,10 @@ class Quota(View):
 
 
 class Quotas(View):
-    """A page of the quotas. The search is in the names."""
+    """A page of the quotas. The search is in the names. `may_change`: the client may set them."""
 
     total: int
+    may_change: bool
     quotas: list[Quota]
 
 
@@ -67,6 +69,7 @@ async def quotas(call: Call, request: PageRequest) -> Quotas:
     page = islice(matching, request.first, request.first + request.limit)
     return Quotas(
         total=len(matching),
+        may_change=call.may_change_cluster(AclOperation.ALTER_CONFIGS),
         quotas=[
             Quota(
                 entity=[

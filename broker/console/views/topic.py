@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from http import HTTPStatus
 
 from odradek.broker.console.calls import Call
@@ -67,12 +68,20 @@ class TopicPartitionView(View):
 
 
 class TopicView(View):
-    """A topic. `may_change`: the console is not read-only, and the client may alter the topic."""
+    """A topic.
+
+    `may_change`: the client may add partitions; `may_write`: it may produce; `may_delete`: it may
+    delete the topic and records; `may_alter_configs`: it may change settings. All are false if the
+    console is read-only.
+    """
 
     name: str
     topic_id: str
     is_internal: bool
     may_change: bool
+    may_write: bool
+    may_delete: bool
+    may_alter_configs: bool
     size_bytes: int
     partitions: list[TopicPartitionView]
 
@@ -128,12 +137,15 @@ def described_log(call: Call, topic: str, partition: int) -> PartitionLog:
 def topic_view(call: Call, request: TopicRequest) -> TopicView:
     """Make the view. Needs DESCRIBE on the topic."""
     topic = described_topic(call, request.topic)
-    may_alter = call.may(AclOperation.ALTER, ResourceType.TOPIC, topic.name)
+    may_change = partial(call.may_change, resource_type=ResourceType.TOPIC, name=topic.name)
     return TopicView(
         name=topic.name,
         topic_id=uuid_text(topic.id),
         is_internal=topic.is_internal,
-        may_change=may_alter and not call.observed.broker.config.odradek_console_read_only,
+        may_change=may_change(AclOperation.ALTER),
+        may_write=may_change(AclOperation.WRITE),
+        may_delete=may_change(AclOperation.DELETE),
+        may_alter_configs=may_change(AclOperation.ALTER_CONFIGS),
         size_bytes=size_bytes(logs_of(call, topic.name)),
         partitions=[
             _partition(call, topic.name, each) for each in call.sliced(topic.partitions.values())

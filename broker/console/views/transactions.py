@@ -14,6 +14,7 @@ from odradek.broker.console.open_transactions import (
     OpenTransaction,
     began_ms,
     how_it_ends,
+    may_abort,
     open_transactions,
     what_ends_it,
 )
@@ -66,7 +67,8 @@ class TransactionView(View):
     `state` is Kafka's word, or `Hanging`: it is open in partitions, and no coordinator will end it.
     Then `transactional_id` is null if no coordinator knows the producer, or the client may not
     describe it. `ends` says how an open transaction ends; null if the client may not describe its
-    transactional id.
+    transactional id. `may_abort`: the client may abort the open transaction, if it may read one of
+    its topics.
     """
 
     transactional_id: str | None
@@ -77,6 +79,7 @@ class TransactionView(View):
     started_ms: int | None
     running_ms: int | None
     ends: str | None
+    may_abort: bool
     partitions: list[TransactionPartition]
 
 
@@ -191,6 +194,7 @@ async def _view(call: Call, row: _Row) -> TransactionView:
             started_ms=started_ms,
             running_ms=None if started_ms is None else now_ms - started_ms,
             ends=None if row.is_hidden else what_ends_it(first, known),
+            may_abort=may_abort(call, None),
             partitions=partitions,
         )
     assert known is not None
@@ -204,6 +208,7 @@ async def _view(call: Call, row: _Row) -> TransactionView:
         started_ms=started_ms,
         running_ms=None if started_ms is None else now_ms - started_ms,
         ends=how_it_ends(known) if known.is_open else None,
+        may_abort=known.is_open and may_abort(call, known),
         partitions=list(_partitions(call, known)) if known.is_open else [],
     )
 

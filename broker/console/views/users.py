@@ -46,9 +46,10 @@ class ScramUser(View):
 
 
 class Users(View):
-    """A page of the users, by name."""
+    """A page of the users, by name. `may_change`: the client may set and delete passwords."""
 
     total: int
+    may_change: bool
     users: list[ScramUser]
 
 
@@ -80,6 +81,7 @@ async def users(call: Call, request: PageRequest) -> Users:
     page = page_of(call, matching, lambda each: each.user, request)
     return Users(
         total=len(matching),
+        may_change=call.may_change_cluster(AclOperation.ALTER),
         users=[
             ScramUser(
                 name=result.user,

@@ -1,12 +1,14 @@
 """One broker with a console serves the tests; each finds it empty."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from odradek.broker.testing.broker import Broker
 from tests.support.browser import Browser, running_browser
 from tests.support.console_client import ConsoleClient
+
+Allow = Callable[[str, str, str], None]
 
 
 def console_of(broker: Broker, user: str = "", password: str = "") -> ConsoleClient:
@@ -51,6 +53,22 @@ def admin(secure_broker: Broker) -> ConsoleClient:
 @pytest.fixture
 def nobody(secure_broker: Broker) -> ConsoleClient:
     return console_of(secure_broker, "nobody", "nobody's")
+
+
+@pytest.fixture
+def allow(secure_broker: Broker, admin: ConsoleClient) -> Iterator[Allow]:
+    """Allows the user `nobody` an operation on a resource. There is one topic, `orders`."""
+
+    def add(operation: str, kind: str, name: str) -> None:
+        acl = {"principal": "User:nobody", "operation": operation, "permission": "ALLOW"}
+        admin.post("/acls", {"acl": {**acl, "resourceType": kind, "resourceName": name}})
+
+    secure_broker.reset()
+    secure_broker.add_user("nobody", "nobody's")
+    secure_broker.create_topic("orders")
+    yield add
+    secure_broker.reset()
+    secure_broker.add_user("nobody", "nobody's")
 
 
 @pytest.fixture(scope="module")

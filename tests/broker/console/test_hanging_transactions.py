@@ -18,6 +18,7 @@ from tests.support.log_box import NOW_MS, LogBox, batch_of
 
 Rule = tuple[AclOperation, ResourceType]
 READ: Rule = (AclOperation.READ, ResourceType.TOPIC)
+ALTER: Rule = (AclOperation.ALTER, ResourceType.CLUSTER)
 DESCRIBE: Rule = (AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
 
 
@@ -50,6 +51,7 @@ async def hanging(directory: Path, *allowed: Rule) -> TransactionView:
         slices=SimpleNamespace(step=no_step),
         observed=SimpleNamespace(broker=broker),
         may=lambda operation, kind, _name: (operation, kind) in allowed,
+        may_change_cluster=lambda operation: (operation, ResourceType.CLUSTER) in allowed,
     )
     page = await transactions(cast(Call, call), TransactionsRequest(open_only=True))
     [view] = page.transactions
@@ -66,3 +68,8 @@ async def test_what_ends_it_is_said_to_those_who_may_describe_its_id(tmp_path: P
 async def test_nothing_is_said_of_an_id_that_the_client_may_not_describe(tmp_path: Path) -> None:
     view = await hanging(tmp_path, READ)
     assert (view.transactional_id, view.state, view.ends) == (None, "Hanging", None)
+
+
+async def test_who_may_alter_the_cluster_may_abort_it(tmp_path: Path) -> None:
+    assert not (await hanging(tmp_path / "1", READ)).may_abort
+    assert (await hanging(tmp_path / "2", READ, ALTER)).may_abort

@@ -15,6 +15,8 @@ from tests.support.browser import DESKTOP, PHONE, Browser, why_no_browser
 from tests.support.console_client import ConsoleClient
 from tests.support.lengths import by_length
 
+from .conftest import Allow
+
 _WHY_NOT = why_no_browser()
 # A page that a phone can show is rarely wrong on a desktop.
 SIZES = by_length([PHONE], [PHONE, DESKTOP])
@@ -90,7 +92,11 @@ def held_back(broker: Broker) -> Iterator[Broker]:
 def login_of(broker: Broker) -> dict[str, str]:
     """The header with which `admin` logs in to the console."""
     settings = broker.client_settings("confluent-kafka")
-    login = f"{settings['sasl.username']}:{settings['sasl.password']}"
+    return basic(settings["sasl.username"], settings["sasl.password"])
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    login = f"{user}:{password}"
     return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
 
@@ -509,6 +515,28 @@ def test_a_console_that_is_read_only_has_nothing_that_changes(
     browser_here.problems()
     words = ("Create", "Delete", "Add ", "Edit", "Produce", "Abort", "Set ", "Reset", "Send")
     assert [name for name in shown if name.startswith(words)] == []
+
+
+def test_who_may_only_write_to_a_topic_can_only_produce(
+    browser_here: Browser, secure_broker: Broker, allow: Allow
+) -> None:
+    for operation in ("READ", "WRITE", "DESCRIBE_CONFIGS"):
+        allow(operation, "TOPIC", "orders")
+    browser_here.base = secure_broker.console_url
+    browser_here.log_in(basic("nobody", "nobody's"))
+    browser_here.problems()
+    for place in ("", "/config", "/producers"):
+        browser_here.open(f"topics/orders{place}")
+        words = ("Add ", "Delete", "Edit", "Abort")
+        assert [name for name in browser_here.buttons() if name.startswith(words)] == []
+    browser_here.open("topics/orders/messages")
+    browser_here.click("Produce")
+    browser_here.fill("Value", "by nobody")
+    browser_here.click("Produce")
+    browser_here.see("Written to partition 0 at offset 0.", "Send again", "by nobody")
+    browser_here.leave()
+    browser_here.log_in({})
+    assert browser_here.problems() == []
 
 
 def test_users_rules_and_quotas_are_set_on_a_secured_broker(

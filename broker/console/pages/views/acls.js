@@ -1,6 +1,6 @@
 // The rules of the authorizer.
 
-import { send, useLoaded, useMayChange } from '../api.js';
+import { send, useLoaded } from '../api.js';
 import { Badge, Empty, Field, Loaded, Pager, Panel, Search, Table, toast, useOpen } from '../components.js';
 import { ChangeForm, Confirm, Dialog } from '../dialogs.js';
 import { plain } from '../format.js';
@@ -14,23 +14,21 @@ const RESOURCES = ['TOPIC', 'GROUP', 'CLUSTER', 'TRANSACTIONAL_ID', 'DELEGATION_
 export function Acls() {
   const [query, change] = useQuery();
   const [isAdding, open, close] = useOpen();
-  const mayChange = useMayChange();
   const { search, from = 0 } = query;
   const source = useLoaded('/acls', { search, from });
-  const canAdd = mayChange && source.data?.authorizer;
   return html`
     <div class="filters">
       <${Search} label="Search in principals and resources" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} />
-      ${canAdd && html`<button type="button" class="main" onClick=${open}>Add a rule</button>`}
+      ${source.data?.mayChange && html`<button type="button" class="main" onClick=${open}>Add a rule</button>`}
     </div>
     <${Panel} title="ACLs"><${Loaded} source=${source}>${(data) => html`
-      <${Rules} data=${data} mayChange=${mayChange} onChange=${source.reload} isFiltered=${Boolean(search)} />
+      <${Rules} data=${data} onChange=${source.reload} isFiltered=${Boolean(search)} />
       <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`}<//>
     <//>
     ${isAdding && html`<${Add} onClose=${close} onChange=${source.reload} />`}`;
 }
 
-function Rules({ data, mayChange, onChange, isFiltered }) {
+function Rules({ data, onChange, isFiltered }) {
   const [deleted, setDeleted] = useState(null);
   if (!data.authorizer) return html`<${Empty} title="There is no authorizer: everybody may do everything.">Set authorizer.class.name to have rules.<//>`;
   if (data.acls.length === 0) {
@@ -44,7 +42,7 @@ function Rules({ data, mayChange, onChange, isFiltered }) {
       { title: 'On', cell: (acl) => `${plain(acl.resourceType)} ${acl.resourceName}` },
       { title: 'Name', cell: (acl) => plain(acl.patternType) },
       { title: 'From host', cell: (acl) => acl.host },
-      ...(mayChange ? [{ title: '', cell: (acl) => html`<button type="button" class="danger small"
+      ...(data.mayChange ? [{ title: '', cell: (acl) => html`<button type="button" class="danger small"
         aria-label=${`Delete ${textOf(acl)}`} onClick=${() => setDeleted(acl)}>Delete</button>` }] : []),
     ]} />
     ${deleted && html`<${Confirm} title="Delete this rule?" action="Delete" done="The rule was deleted." onClose=${() => setDeleted(null)}

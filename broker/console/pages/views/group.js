@@ -1,6 +1,6 @@
 // One group: where it is, who is in it, and what it waits for.
 
-import { send, url, useMayChange } from '../api.js';
+import { send, url } from '../api.js';
 import { Badge, Empty, Facts, Head, Loaded, Pager, pageOf, Panel, Search, Table, Tabs, useOpen } from '../components.js';
 import { Confirm } from '../dialogs.js';
 import { ago, compact, counted, duration, number, plain } from '../format.js';
@@ -39,10 +39,8 @@ function Note({ group }) {
 }
 
 function Actions({ group }) {
-  const mayChange = useMayChange();
   const [isResetting, openReset, closeReset] = useOpen();
   const [isDeleting, openDeleting, closeDeleting] = useOpen();
-  if (!mayChange) return null;
   return html`
     ${group.mayChange && html`<button type="button" onClick=${openReset} disabled=${group.offsets.length === 0}>Reset offsets</button>`}
     ${group.mayDelete && html`<button type="button" class="danger" onClick=${openDeleting}>Delete</button>`}

@@ -1,6 +1,6 @@
 // The records of a topic: searched from a position, or live.
 
-import { addressOf, url, useMayChange } from '../api.js';
+import { addressOf, url } from '../api.js';
 import { Check, Choice, Empty, FailureNote, Field, Loading, Meter, Panel, useOpen } from '../components.js';
 import { counted, number } from '../format.js';
 import { to, useQuery } from '../router.js';
@@ -20,13 +20,12 @@ const KEPT_LIVE = 300;
 export function Messages({ topic }) {
   const [query, change] = useQuery();
   const [isProducing, open, close] = useOpen();
-  const mayChange = useMayChange() && topic.mayChange;
   const filters = Object.fromEntries(FILTERS.map((name) => [name, query[name]]));
   const isLive = query.live === 'true';
   return html`
     <${Panel} title="Which records" actions=${html`
       <${Check} label="Live" isOn=${isLive} onChange=${(isOn) => change({ live: isOn || null })} />
-      ${mayChange && html`<button type="button" class="main" onClick=${open}>Produce</button>`}`}>
+      ${topic.mayWrite && html`<button type="button" class="main" onClick=${open}>Produce</button>`}`}>
       <${Filters} key=${JSON.stringify(TYPED.map((name) => query[name]))} topic=${topic} query=${query} change=${change} isLive=${isLive} />
     <//>
     ${!filters.isolation && html`<${HeldBack} topic=${topic} partition=${filters.partition} change=${change} />`}

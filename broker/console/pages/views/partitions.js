@@ -1,6 +1,6 @@
 // The partitions of a topic and their offsets.
 
-import { Failure, send, url, useMayChange } from '../api.js';
+import { Failure, send, url } from '../api.js';
 import { Badge, Field, Pager, pageOf, Panel, Table, toast } from '../components.js';
 import { ChangeForm, Dialog } from '../dialogs.js';
 import { bytes, counted, number } from '../format.js';
@@ -11,7 +11,6 @@ import { html, useState } from '../vendor/htm-preact.js';
 export function Partitions({ topic }) {
   const [query, change] = useQuery();
   const [emptied, setEmptied] = useState(null);
-  const mayChange = useMayChange() && topic.mayChange;
   const from = Number(query.from ?? 0);
   const columns = [
     { title: 'Partition', cell: (row) => html`<a href=${to(['topics', topic.name, 'messages'], { partition: row.partition })}>${row.partition}</a>
@@ -28,7 +27,7 @@ export function Partitions({ topic }) {
   if (new Set(topic.partitions.map((row) => row.directory)).size > 1) {
     columns.push({ title: 'Directory', cell: (row) => html`<code>${row.directory}</code>` });
   }
-  if (mayChange) {
+  if (topic.mayDelete) {
     columns.push({ title: '', cell: (row) => row.isOnline && row.logEndOffset > row.logStartOffset && html`<button type="button" class="small"
       aria-label=${`Delete records of partition ${row.partition}`} onClick=${() => setEmptied(row)}>Delete records</button>` });
   }

@@ -1,6 +1,6 @@
 // The producers of a partition, their open transactions, and what these hold back.
 
-import { send, url, useLoaded, useMayChange } from '../api.js';
+import { send, url, useLoaded } from '../api.js';
 import { Badge, Empty, Loaded, Pager, Panel, Table } from '../components.js';
 import { Confirm } from '../dialogs.js';
 import { ago, counted, number, time } from '../format.js';
@@ -22,7 +22,6 @@ export function Producers({ topic }) {
 function Page({ data, topic, partition, onChange }) {
   const [query, change] = useQuery();
   const [aborted, setAborted] = useState(null);
-  const mayChange = useMayChange() && topic.mayChange;
   const from = Number(query.from ?? 0);
   const columns = [
     { title: 'Producer', cell: (row) => html`${row.producerId}, epoch ${row.producerEpoch}
@@ -34,8 +33,8 @@ function Page({ data, topic, partition, onChange }) {
     { title: 'Last sequence', kind: 'number', cell: (row) => number(row.lastSequence) },
     { title: 'Last record', kind: 'fixed', cell: (row) => html`${time(row.lastTimestampMs).slice(0, 19)}<br /><span class="muted">${ago(row.lastTimestampMs)}</span>` },
   ];
-  if (mayChange) {
-    columns.push({ title: '', cell: (row) => row.transactionStartOffset != null && html`<button type="button" class="danger small"
+  if (data.producers.some((row) => row.mayAbort)) {
+    columns.push({ title: '', cell: (row) => row.mayAbort && html`<button type="button" class="danger small"
       aria-label=${`Abort the transaction of producer ${row.producerId}`} onClick=${() => setAborted(row)}>Abort</button>` });
   }
   return html`

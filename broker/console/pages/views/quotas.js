@@ -1,6 +1,6 @@
 // Limits of users, clients and addresses.
 
-import { send, useLoaded, useMayChange } from '../api.js';
+import { send, useLoaded } from '../api.js';
 import { Empty, Field, Loaded, Pager, Panel, Search, Table, toast, useOpen } from '../components.js';
 import { ChangeForm, Confirm, Dialog } from '../dialogs.js';
 import { useQuery } from '../router.js';
@@ -13,7 +13,7 @@ export function Quotas() {
   const [query, change] = useQuery();
   const { search, from = 0 } = query;
   const source = useLoaded('/quotas', { search, from });
-  const mayChange = useMayChange();
+  const mayChange = source.data?.mayChange;
   const [isAdding, open, close] = useOpen();
   return html`
     <div class="filters"><${Search} label="Search in names" value=${search} onSearch=${(text) => change({ search: text, from: null }, true)} /></div>

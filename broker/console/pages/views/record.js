@@ -1,6 +1,6 @@
 // Records as a list, and one with everything that is known of it.
 
-import { addressOf, url, useLoaded, useMayChange } from '../api.js';
+import { addressOf, url, useLoaded } from '../api.js';
 import { Badge, Choice, Copy, Empty, Facts, Loaded, Panel, Table, useOpen } from '../components.js';
 import { bytes, number, plain, time } from '../format.js';
 import { indented } from '../json_text.js';
@@ -60,14 +60,13 @@ export function OneRecord({ topic, partition, offset }) {
 function Whole({ topic, data }) {
   const { record } = data;
   const [isProducing, open, close] = useOpen();
-  const mayChange = useMayChange() && topic.mayChange;
   const isWhole = (data.wholeKey !== null || record.key === null) && (data.wholeValue !== null || record.value === null) && data.wholeHeaders !== null;
   const file = (part) => addressOf(url`/topics/${topic.name}/partitions/${record.partition}/messages/${record.offset}/${part}`);
   return html`
     <${Panel} title=${`Partition ${record.partition}, offset ${number(record.offset)}`} actions=${html`
       <${Copy} text=${location.href} label="Copy the link" />
       <${Copy} text=${JSON.stringify(record, null, 2)} label="Copy as JSON" />
-      ${mayChange && !record.isControl && isWhole && html`<button type="button" class="small" onClick=${open}>Send again</button>`}`}>
+      ${topic.mayWrite && !record.isControl && isWhole && html`<button type="button" class="small" onClick=${open}>Send again</button>`}`}>
       <${Facts} items=${[
         ['Time', time(record.timestampMs)],
         ['Set by', plain(record.timestampType)],

@@ -1,6 +1,6 @@
 // One topic: its tabs, and what can be done with the whole of it.
 
-import { send, url, useMayChange } from '../api.js';
+import { send, url } from '../api.js';
 import { Badge, Field, Head, Loaded, Tabs, toast, useOpen } from '../components.js';
 import { ChangeForm, Confirm, Dialog } from '../dialogs.js';
 import { bytes, counted } from '../format.js';
@@ -31,7 +31,7 @@ export function Topic({ name }) {
   const source = useWatched(url`/topics/${name}`);
   return html`
     <${Head} title=${name} above=${html`<a href=${to(['topics'])}>Topics</a>`} note=${source.data && noteOf(source.data)}>
-      ${source.data?.mayChange && html`<${Actions} topic=${source.data} />`}
+      ${source.data && html`<${Actions} topic=${source.data} />`}
     <//>
     <${Tabs} label="Parts of the topic" links=${TABS.map(([known, title]) => ({
       title, href: to(['topics', name, known]), isCurrent: known === tab }))} />
@@ -46,13 +46,11 @@ function noteOf(topic) {
 }
 
 function Actions({ topic }) {
-  const mayChange = useMayChange();
   const [isAdding, openAdding, closeAdding] = useOpen();
   const [isDeleting, openDeleting, closeDeleting] = useOpen();
-  if (!mayChange) return null;
   return html`
-    <button type="button" onClick=${openAdding}>Add partitions</button>
-    <button type="button" class="danger" onClick=${openDeleting}>Delete</button>
+    ${topic.mayChange && html`<button type="button" onClick=${openAdding}>Add partitions</button>`}
+    ${topic.mayDelete && html`<button type="button" class="danger" onClick=${openDeleting}>Delete</button>`}
     ${isAdding && html`<${AddPartitions} topic=${topic} onClose=${closeAdding} />`}
     ${isDeleting && html`<${Confirm} title="Delete this topic?" action="Delete" name=${topic.name}
       done=${`Topic ${topic.name} was deleted.`} onClose=${closeDeleting} onConfirm=${async () => {

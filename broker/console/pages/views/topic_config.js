@@ -1,6 +1,6 @@
 // The configuration of a topic: where each value comes from, edited in place.
 
-import { send, url, useLoaded, useMayChange } from '../api.js';
+import { send, url, useLoaded } from '../api.js';
 import { Badge, Check, Empty, FailureNote, Loaded, Panel, Search, Table, toast } from '../components.js';
 import { plain } from '../format.js';
 import { useQuery } from '../router.js';
@@ -28,14 +28,13 @@ function shown(configs, { search = '', own }) {
 
 function Configs({ topic, configs, onChange }) {
   const [edited, setEdited] = useState(null);
-  const mayChange = useMayChange() && topic.mayChange;
   if (configs.length === 0) return html`<${Empty} title="No key is shown.">Search for less, or show what comes from the broker too.<//>`;
   return html`<${Table} label="Configuration" rows=${configs} keyOf=${(config) => config.name} columns=${[
     { title: 'Key', kind: 'wide', cell: Name },
     { title: 'Value', kind: 'wide', cell: (config) => (edited === config.name
       ? html`<${Edit} topic=${topic.name} config=${config} onClose=${() => setEdited(null)} onChange=${onChange} />`
       : html`${valueOf(config)}
-        ${mayChange && !config.isReadOnly && html` <button type="button" class="small" aria-label=${`Edit ${config.name}`} onClick=${() => setEdited(config.name)}>Edit</button>`}`) },
+        ${topic.mayAlterConfigs && !config.isReadOnly && html` <button type="button" class="small" aria-label=${`Edit ${config.name}`} onClick=${() => setEdited(config.name)}>Edit</button>`}`) },
     { title: 'Comes from', cell: (config) => html`<${Badge} kind=${config.source === OWN ? 'ok' : 'plain'}>${plain(config.source)}<//>` },
   ]} />`;
 }

@@ -1,6 +1,5 @@
 // Transactions, and what the open ones hold back.
 
-import { useMayChange } from '../api.js';
 import { Badge, Check, Empty, Head, Loaded, Pager, Panel, Search, Table } from '../components.js';
 import { counted, duration, number, spaced } from '../format.js';
 import { to, useQuery } from '../router.js';
@@ -26,7 +25,6 @@ export function Transactions() {
 
 function Rows({ data, from, change }) {
   const [aborted, setAborted] = useState(null);
-  const mayChange = useMayChange();
   if (data.total === 0) return html`<${Empty} title="There are no transactions.">A producer with a transactional id makes one.<//>`;
   return html`
     <${Table} label="Transactions" rows=${data.transactions} keyOf=${(row) => `${row.producerId}/${row.producerEpoch}/${row.transactionalId}`} columns=${[
@@ -40,7 +38,7 @@ function Rows({ data, from, change }) {
         <a href=${to(['topics', part.topic, 'producers'], { partition: part.partition })}>${part.topic} ${part.partition}</a>
         ${part.startOffset != null && ` since offset ${number(part.startOffset)}`}
         ${part.heldBackRecords > 0 && html` <${Badge} kind="warning">${counted(part.heldBackRecords, 'record')} held back<//>`}
-        ${mayChange && part.startOffset != null && html` <button type="button" class="danger small"
+        ${row.mayAbort && part.startOffset != null && html` <button type="button" class="danger small"
           aria-label=${`Abort ${row.transactionalId ?? `producer ${row.producerId}`} in ${part.topic} ${part.partition}`}
           onClick=${() => setAborted({ ...part, transaction: { ...row, startOffset: part.startOffset } })}>Abort</button>`}
       </div>`)}</div>`) },
