@@ -80,6 +80,14 @@ class Call:
         host = self.session.peer_host
         return self.authorizer.allows(self.principal, host, operation, resource_type, name)
 
+    def may_on_cluster(self, operation: AclOperation) -> bool:
+        """Whether the client may perform an operation on the cluster."""
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def may_see_settings(self, resource_type: ResourceType, name: str) -> bool:
+        """Whether the client may see the settings of a topic or a group."""
+        return self.may(AclOperation.DESCRIBE_CONFIGS, resource_type, name)
+
     def may_change(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
         """Whether the console is not read-only, and the client may perform an operation."""
         is_read_only = self.observed.broker.config.odradek_console_read_only

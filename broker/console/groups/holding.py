@@ -26,12 +26,13 @@ class HoldingTransaction(View):
     """The open transaction that holds a partition back: its first record there is `start_offset`.
 
     `held_back_records` counts the offsets from there to the end. `is_hanging`: no coordinator will
-    end it. `transactional_id` and `ends`, which says how it ends, are None if the client may not
-    know the transactional id.
+    end it. `producer_id` and `producer_epoch` are None if the client may not READ the topic.
+    `transactional_id` and `ends`, which says how it ends, are None if the client may not know the
+    transactional id.
     """
 
-    producer_id: int
-    producer_epoch: int
+    producer_id: int | None
+    producer_epoch: int | None
     transactional_id: str | None
     start_offset: int
     started_ms: int | None
@@ -42,12 +43,12 @@ class HoldingTransaction(View):
     @property
     def text(self) -> str:
         """Say who holds back how much, and since when."""
+        who = "a transaction"
+        if self.producer_id is not None:
+            who = f"transaction of producer {self.producer_id}"
         name = "" if self.transactional_id is None else f" ({self.transactional_id})"
         since = "" if self.started_ms is None else f", open since {utc(self.started_ms)}"
-        return (
-            f"transaction of producer {self.producer_id}{name}{since}, holds back "
-            f"{self.held_back_records} records"
-        )
+        return f"{who}{name}{since}, holds back {self.held_back_records} records"
 
 
 async def holders_of(
@@ -69,9 +70,10 @@ async def holders_of(
         may_name = transaction is None or call.may(
             AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id
         )
+        may_read = call.may(AclOperation.READ, ResourceType.TOPIC, log.topic)
         holders[log] = HoldingTransaction(
-            producer_id=open_.producer_id,
-            producer_epoch=open_.producer_epoch,
+            producer_id=open_.producer_id if may_read else None,
+            producer_epoch=open_.producer_epoch if may_read else None,
             transactional_id=transaction.transactional_id
             if transaction is not None and may_name
             else None,

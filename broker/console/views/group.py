@@ -63,7 +63,8 @@ class GroupView(View):
 
     `protocol` is the protocol type: `consumer` in classic groups of consumers. `may_change`: the
     client may set offsets; `may_delete`: it may delete the group and its offsets. `lag` is that of
-    all partitions. `members` and `offsets` are pages: `total_members`, `total_offsets` count all.
+    all partitions. `share_settings` is None also if the client may not DESCRIBE_CONFIGS on the
+    group. `members` and `offsets` are pages: `total_members`, `total_offsets` count all.
     """
 
     group_id: str
@@ -123,7 +124,8 @@ async def group(call: Call, request: GroupRequest) -> GroupView:
     free(call.slices.step, places, owners)
     if isinstance(found, ShareGroup):
         view.share = _deliveries(call, found, page)
-        view.share_settings = _share_settings(call, group_id)
+        if call.may_see_settings(ResourceType.GROUP, group_id):
+            view.share_settings = _share_settings(call, group_id)
     return view
 
 

@@ -11,6 +11,7 @@ from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint, Nothing
 from odradek.broker.console.view import View
 from odradek.broker.maintenance.cleaning.cleaner_status import CleanerStatus, explain_due
+from odradek.broker.security.operations import ResourceType
 from odradek.storage.cleaning.plan import LogToClean
 from odradek.storage.log import PartitionLog
 
@@ -22,6 +23,7 @@ class CompactedLog(View):
     """A compacted log, as the cleaner saw it when it last looked at all of them.
 
     `dirty_bytes` can be cleaned. `state`: cleaning, due, or clean enough; `why` says it in a line.
+    It is null if the client may not DESCRIBE_CONFIGS on the topic.
     """
 
     topic: str
@@ -30,7 +32,7 @@ class CompactedLog(View):
     dirty_bytes: int
     cleaned_to_offset: int
     state: str
-    why: str
+    why: str | None
 
 
 class CurrentCleaning(View):
@@ -140,7 +142,7 @@ def _cleaner(call: Call) -> Cleaner:
         threads=broker.config.log_cleaner_threads,
         checked_ms=checked_ms,
         logs=[
-            _compacted(log, to_clean, is_at_work=log.key in at_work)
+            _compacted(call, log, to_clean, is_at_work=log.key in at_work)
             for log, to_clean in call.sliced(list(status.dirtiest))
         ],
         cleaning=[
@@ -153,8 +155,12 @@ def _cleaner(call: Call) -> Cleaner:
     )
 
 
-def _compacted(log: PartitionLog, to_clean: LogToClean, *, is_at_work: bool) -> CompactedLog:
+def _compacted(
+    call: Call, log: PartitionLog, to_clean: LogToClean, *, is_at_work: bool
+) -> CompactedLog:
     config = log.config
+    may_see = call.may_see_settings(ResourceType.TOPIC, log.topic)
+    why = "it is being cleaned" if is_at_work else explain_due(to_clean, config)
     is_due = to_clean.is_due(config.min_cleanable_dirty_ratio)
     waits = "due" if is_due else "clean enough"
     return CompactedLog(
@@ -164,7 +170,7 @@ def _compacted(log: PartitionLog, to_clean: LogToClean, *, is_at_work: bool) -> 
         dirty_bytes=to_clean.cleanable_bytes,
         cleaned_to_offset=to_clean.first_dirty_offset,
         state="cleaning" if is_at_work else waits,
-        why="it is being cleaned" if is_at_work else explain_due(to_clean, config),
+        why=why if may_see else None,
     )
 
 

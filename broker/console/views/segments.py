@@ -11,6 +11,7 @@ from odradek.broker.console.calls import Call
 from odradek.broker.console.endpoints import Endpoint
 from odradek.broker.console.paging import Page
 from odradek.broker.console.view import View
+from odradek.broker.security.operations import AclOperation, ResourceType
 from odradek.config.topic_config import TopicConfig
 from odradek.protocol.batch_header import NO_TIMESTAMP, CorruptRecordError
 from odradek.protocol.errors import ApiError, ErrorCode
@@ -71,7 +72,8 @@ class SegmentView(View):
     `deleted_by`. It is old enough at `eligible_at_ms`; null: its age does not matter. It waits for
     the segment at `waits_for`, which stays. `cleaning` says what the cleaner does with it;
     `not_cleaned_because` is the same if the cleaner cannot take it now. Both are null if the topic
-    is not compacted.
+    is not compacted. From `why` on all are null if the client may not DESCRIBE_CONFIGS on the
+    topic: they follow from its settings.
     """
 
     base_offset: int
@@ -84,16 +86,20 @@ class SegmentView(View):
     offset_index_entries: int
     time_index_entries: int
     aborted_transactions: int
-    why: str
-    deleted_by: str | None
-    eligible_at_ms: int | None
-    waits_for: int | None
-    cleaning: str | None
-    not_cleaned_because: str | None
+    why: str | None = None
+    deleted_by: str | None = None
+    eligible_at_ms: int | None = None
+    waits_for: int | None = None
+    cleaning: str | None = None
+    not_cleaned_because: str | None = None
 
 
 class SegmentSettingsView(View):
-    """The settings that decide about segments, with their values for this topic."""
+    """The settings that decide about segments, with their values for this topic.
+
+    `retention_check_interval_ms` is the broker's; null if the client may not DESCRIBE_CONFIGS on
+    the cluster.
+    """
 
     cleanup_policy: str
     retention_ms: int
@@ -104,17 +110,21 @@ class SegmentSettingsView(View):
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
     delete_retention_ms: int
-    retention_check_interval_ms: int
+    retention_check_interval_ms: int | None
 
 
 class SegmentsView(View):
-    """A page of the segments. `cleaning` says why the log is not being cleaned now."""
+    """A page of the segments. `cleaning` says why the log is not being cleaned now.
+
+    It is null if the client may not DESCRIBE_CONFIGS on the topic, and so is `config`. `directory`
+    is null if it may not DESCRIBE the cluster.
+    """
 
     total: int
     log_start_offset: int
     log_end_offset: int
-    directory: str
-    config: SegmentSettingsView
+    directory: str | None
+    config: SegmentSettingsView | None
     cleaning: str | None
     segments: list[SegmentView]
 
@@ -124,18 +134,19 @@ async def segments(call: Call, request: SegmentsRequest) -> SegmentsView:
     broker = call.observed.broker
     log = described_log(call, request.topic, request.partition)
     log.check_online()
-    config = log.config
+    may_see = call.may_see_settings(ResourceType.TOPIC, log.topic)
+    config = log.config if may_see else None
     try:
         first, end = request.first, request.first + request.limit
         found, facts = await _facts(call, log, end)
-        cleaning, state = await _cleaning(call, log)
+        cleaning, state = await _cleaning(call, log) if may_see else (None, None)
         # All before the page are evaluated too: a segment waits for those before it.
         answers = call.sliced(explanations(facts, broker.clock.now_ms()))
         page = list(islice(answers, first, end))
         offsets = [answer.segment.base_offset for answer in page]
         sizes = await broker.disk.run(_sizes, broker.log_manager.files, log.directory, offsets)
         views = [
-            _view(log, segment, answer, state, files)
+            _view(log, segment, answer, state, files, may_see_settings=may_see)
             for segment, answer, files in call.sliced(
                 zip(found[first:end], page, sizes, strict=True)
             )
@@ -146,14 +157,16 @@ async def segments(call: Call, request: SegmentsRequest) -> SegmentsView:
         total=len(found),
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
-        directory=str(log.directory),
-        config=_settings(config, broker.config.log_retention_check_interval_ms),
+        directory=str(log.directory) if call.may_on_cluster(AclOperation.DESCRIBE) else None,
+        config=None if config is None else _settings(call, config),
         cleaning=cleaning,
         segments=views,
     )
 
 
-def _settings(config: TopicConfig, check_interval_ms: int) -> SegmentSettingsView:
+def _settings(call: Call, config: TopicConfig) -> SegmentSettingsView:
+    may_see = call.may_on_cluster(AclOperation.DESCRIBE_CONFIGS)
+    check_interval_ms = call.observed.broker.config.log_retention_check_interval_ms
     return SegmentSettingsView(
         cleanup_policy=",".join(config.cleanup_policy),
         retention_ms=config.retention_ms,
@@ -164,7 +177,7 @@ def _settings(config: TopicConfig, check_interval_ms: int) -> SegmentSettingsVie
         min_compaction_lag_ms=config.min_compaction_lag_ms,
         max_compaction_lag_ms=config.max_compaction_lag_ms,
         delete_retention_ms=config.delete_retention_ms,
-        retention_check_interval_ms=check_interval_ms,
+        retention_check_interval_ms=check_interval_ms if may_see else None,
     )
 
 
@@ -224,6 +237,8 @@ def _view(
     answer: WhyNotDeleted,
     state: LogToClean | None,
     files: list[SegmentFile],
+    *,
+    may_see_settings: bool,
 ) -> SegmentView:
     fact = answer.segment
     cleaning = None
@@ -237,7 +252,7 @@ def _view(
         )
     can_be_cleaned = state is None or fact.base_offset < state.first_uncleanable_offset
     entries = _entries(segment, files)
-    return SegmentView(
+    view = SegmentView(
         base_offset=fact.base_offset,
         end_offset=fact.end_offset,
         size_bytes=fact.size_bytes,
@@ -248,13 +263,15 @@ def _view(
         offset_index_entries=entries[FileKind.OFFSET_INDEX],
         time_index_entries=entries[FileKind.TIME_INDEX],
         aborted_transactions=entries[FileKind.TXN_INDEX],
-        why=answer.text,
-        deleted_by=answer.deleted_by.value if answer.deleted_by else None,
-        eligible_at_ms=answer.eligible_at_ms,
-        waits_for=answer.waits_for,
-        cleaning=cleaning,
-        not_cleaned_because=None if can_be_cleaned else cleaning,
     )
+    if may_see_settings:
+        view.why = answer.text
+        view.deleted_by = answer.deleted_by.value if answer.deleted_by else None
+        view.eligible_at_ms = answer.eligible_at_ms
+        view.waits_for = answer.waits_for
+        view.cleaning = cleaning
+        view.not_cleaned_because = None if can_be_cleaned else cleaning
+    return view
 
 
 def _entries(segment: Segment, files: Iterable[SegmentFile]) -> dict[FileKind, int]:

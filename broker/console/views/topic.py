@@ -49,7 +49,8 @@ class TopicPartitionView(View):
 
     If it is not served, `reason` says why and all that its log would tell is null.
     `high_watermark` and `last_stable_offset` are the ends of what consumers see that read
-    uncommitted and committed records.
+    uncommitted and committed records. `directory` is null if the client may not DESCRIBE the
+    cluster, and `open_transactions` if it may not READ the topic.
     """
 
     partition: int
@@ -165,7 +166,8 @@ def _partition(call: Call, topic: str, partition: Partition) -> TopicPartitionVi
     )
     try:
         log = manager.get(topic, partition.index)
-        view.directory = str(manager.directory_of(log).path)
+        if call.may_on_cluster(AclOperation.DESCRIBE):
+            view.directory = str(manager.directory_of(log).path)
         log.check_online()
     except ApiError as error:
         view.reason = error.message
@@ -177,7 +179,8 @@ def _partition(call: Call, topic: str, partition: Partition) -> TopicPartitionVi
     view.log_end_offset = log.log_end_offset
     view.size_bytes = log.size_bytes
     view.segments = len(log.segments)
-    view.open_transactions = len(log.producers.open_transactions)
+    if call.may(AclOperation.READ, ResourceType.TOPIC, topic):
+        view.open_transactions = len(log.producers.open_transactions)
     return view
 
 

@@ -46,7 +46,8 @@ class TopicSummary(View):
     `records` counts the offsets from the log start to the end. Where compaction or transactions
     have removed or added some, there are fewer records. `messages_in` to `bytes_out` count since
     the broker's start. `offline_partitions` are not served now. `cleanup_policy` is that of
-    retention and compaction, such as `delete`.
+    retention and compaction, such as `delete`; null if the client may not DESCRIBE_CONFIGS on the
+    topic.
     """
 
     name: str
@@ -56,7 +57,7 @@ class TopicSummary(View):
     replication_factor: int
     size_bytes: int
     records: int
-    cleanup_policy: str
+    cleanup_policy: str | None
     messages_in: int
     bytes_in: int
     bytes_out: int
@@ -182,6 +183,7 @@ def _summary(call: Call, topic: Topic) -> TopicSummary:
     counts = traffic.topics.get(topic.name)
     stored = broker.metadata.configs.of_topic(topic.name)
     config = logs[0].config if logs else broker.config.stored_topic_config(stored)
+    may_see = call.may_see_settings(ResourceType.TOPIC, topic.name)
     return TopicSummary(
         name=topic.name,
         topic_id=uuid_text(topic.id),
@@ -190,7 +192,7 @@ def _summary(call: Call, topic: Topic) -> TopicSummary:
         replication_factor=topic.replication_factor,
         size_bytes=size_bytes(call.sliced(logs)),
         records=_records(call.sliced(logs)),
-        cleanup_policy=",".join(config.cleanup_policy),
+        cleanup_policy=",".join(config.cleanup_policy) if may_see else None,
         messages_in=counts.messages_in if counts else 0,
         bytes_in=counts.bytes_in if counts else 0,
         bytes_out=counts.bytes_out if counts else 0,

@@ -44,7 +44,7 @@ function Page({ data }) {
           { title: 'Dirty', kind: 'number', cell: (log) => `${Math.round(log.dirtyRatio * 100)} %` },
           { title: 'Dirty bytes', kind: 'number', cell: (log) => bytes(log.dirtyBytes) },
           { title: 'Cleaned up to offset', kind: 'number', cell: (log) => number(log.cleanedToOffset) },
-          { title: 'State', kind: 'wide', cell: (log) => html`${log.state}<div class="muted">${log.why}</div>` },
+          { title: 'State', kind: 'wide', cell: (log) => html`${log.state}${log.why && html`<div class="muted">${log.why}</div>`}` },
         ]} />`}
     <//>`;
 }

@@ -22,8 +22,9 @@ function Page({ data }) {
   const [query, change] = useQuery();
   const { segments, config, total } = data;
   return html`
-    <${Panel} title="What takes segments away"><${Facts} items=${configFacts(config)} /><//>
-    <${Panel} title="Segments" note=${html`${counted(total, 'segment')} in <code>${data.directory}</code>, offsets ${number(data.logStartOffset)} to ${number(data.logEndOffset)}, oldest first.
+    ${config ? html`<${Panel} title="What takes segments away"><${Facts} items=${configFacts(config)} /><//>`
+      : html`<p class="advice">Only users who may DESCRIBE_CONFIGS on the topic see its settings, and why a segment is still here.</p>`}
+    <${Panel} title="Segments" note=${html`${counted(total, 'segment')}${data.directory && html` in <code>${data.directory}</code>`}, offsets ${number(data.logStartOffset)} to ${number(data.logEndOffset)}, oldest first.
       ${data.cleaning && ` Compaction: ${data.cleaning}.`}`}>
       <div class="segments" aria-hidden="true" title="Their sizes">${segments.map((segment) => html`<i class=${kindOf(segment)} style=${`flex-grow:${Math.max(1, segment.sizeBytes)}`}></i>`)}</div>
       <${Table} label="Segments" rows=${segments} keyOf=${(segment) => segment.baseOffset} columns=${[
@@ -32,7 +33,7 @@ function Page({ data }) {
         { title: 'Size', kind: 'number', cell: (segment) => bytes(segment.sizeBytes) },
         { title: 'Newest record', cell: (segment) => (segment.newestTimestampMs == null ? '–'
           : html`${time(segment.newestTimestampMs).slice(0, 19)}<br /><span class="muted">${ago(segment.newestTimestampMs)}${segment.isFileTime && ', the time of the file'}</span>`) },
-        { title: 'Why it is still here', kind: 'wide', cell: Why },
+        ...(config ? [{ title: 'Why it is still here', kind: 'wide', cell: Why }] : []),
         { title: 'Index entries', kind: 'fixed', cell: (segment) => html`${number(segment.offsetIndexEntries)} offsets<br />${number(segment.timeIndexEntries)} times
           ${segment.abortedTransactions > 0 && html`<br />${number(segment.abortedTransactions)} aborted`}` },
         { title: 'Files', kind: 'fixed', cell: (segment) => html`<details><summary>${counted(segment.files.length, 'file')}</summary>

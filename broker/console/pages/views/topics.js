@@ -60,7 +60,7 @@ function Rows({ data, query, change }) {
         { title: 'Messages in', sort: 'messagesIn', kind: 'number', cell: (topic) => rate(rates[`messages ${topic.name}`]) },
         { title: 'Bytes in', kind: 'number', cell: (topic) => byteRate(rates[`in ${topic.name}`]) },
         { title: 'Bytes out', kind: 'number', cell: (topic) => byteRate(rates[`out ${topic.name}`]) },
-        { title: 'Cleanup', cell: (topic) => topic.cleanupPolicy },
+        { title: 'Cleanup', cell: (topic) => topic.cleanupPolicy ?? '–' },
       ]} />
     <${Pager} from=${Number(from)} total=${data.total} onMove=${(target) => change({ from: target || null })} />`;
 }

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from tests.broker.console.groups.members import LOCK_MS, cook
 from tests.support.broker_process import running
 from tests.support.committing import commit
 from tests.support.console_client import ConsoleClient, console_broker
@@ -127,6 +128,28 @@ def test_the_name_of_a_transaction_is_kept_from_others(secured: SecuredBroker) -
         assert ("shop" in offsets[0]["waitsFor"]) == (name is not None)
         assert offsets[0]["holding"]["startedMs"] is not None
     producer.abort_transaction(30)
+
+
+def test_the_settings_of_a_share_group_are_shown_to_those_who_may_describe_them(
+    secured: SecuredBroker,
+) -> None:
+    port = http_port(secured.process)
+    viewer = ConsoleClient(port, "alice", "alice-secret")
+    admin = ConsoleClient(port, "admin", PASSWORD)
+
+    def allow(operation: str, kind: str, name: str) -> None:
+        acl = {"principal": "User:alice", "operation": operation, "permission": "ALLOW"}
+        admin.post("/acls", {"acl": {**acl, "resourceType": kind, "resourceName": name}})
+
+    create_topic(secured.plain_servers, "orders", 1)
+    with cook(secured.process):
+        allow("DESCRIBE", "TOPIC", "orders")
+        allow("DESCRIBE", "GROUP", "cooks")
+        assert viewer.get("/groups/cooks")["shareSettings"] is None
+        allow("DESCRIBE_CONFIGS", "GROUP", "cooks")
+        settings = viewer.get("/groups/cooks")["shareSettings"]
+        assert settings["lockDurationMs"] == LOCK_MS
+    admin.delete("/groups/cooks", {"confirm": "cooks"})
 
 
 def test_a_console_that_only_reads(tmp_path: Path) -> None:
