@@ -12,7 +12,7 @@ export const connection = makeStore('none');
 /**
  * Watch a view, only while the tab is visible: a browser has few connections to a server.
  * @param {string} path
- * @param {Object<string, any>} query
+ * @param {() => Object<string, any>} query asked at each attempt
  * @param {(data: any) => void} onData
  * @param {(failure: Failure) => void} onFailure
  * @returns {() => void} ends it
@@ -23,22 +23,23 @@ export function watch(path, query, onData, onFailure) {
 
   function open() {
     clearTimeout(timer);
-    source = new EventSource(addressOf(path, query));
+    source = new EventSource(addressOf(path, query()));
     source.onmessage = (event) => {
       connection.set('live');
       onData(JSON.parse(event.data));
     };
+    // The next attempt is always ours: browsers would connect again at once, and with the query of this one.
     source.addEventListener('failure', (event) => {
-      // The next attempt is ours: browsers would connect again at once.
       retry();
       onFailure(new Failure(JSON.parse(event.data)));
     });
     source.onerror = () => {
       connection.set('lost');
-      if (source.readyState !== EventSource.CLOSED) return;
+      const isRefused = source.readyState === EventSource.CLOSED;
       retry();
-      // The broker has refused the stream, as when too many are open; it may still answer.
-      get(path, query).then((data) => {
+      if (!isRefused) return;
+      // As when too many streams are open. The broker may still answer.
+      get(path, query()).then((data) => {
         if (timer === 0) return; // another view is watched by now
         connection.set('polled');
         onData(data);
@@ -85,7 +86,7 @@ export function useWatched(path, query) {
   const [attempt, setAttempt] = useState(0);
   useEffect(() => watch(
     path,
-    query,
+    () => query,
     (data) => setState({ address, data, failure: null }),
     (failure) => setState((last) => ({ address, data: last.address === address ? last.data : null, failure })),
   ), [address, attempt]);

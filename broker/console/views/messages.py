@@ -276,8 +276,9 @@ async def live_messages(call: Call, request: LiveRequest) -> LiveMessages:
     ranges = await reader.ranges(partitions)
     last = live.at_the_end(ranges)
     if request.cursor is not None:
-        known = {place.partition: place for place in _cursor(request.cursor, partitions).places}
-        # A partition that is new is shown from its beginning.
+        known = {place.partition: place for place in cursors.decode(request.cursor).places}
+        # A partition that is new is shown from its beginning. One may be gone: a topic that was
+        # created again has other partitions, and the client only knows this cursor.
         places = [known.get(number) or Place(number, 0, 0) for number in partitions]
         last = Cursor(newest=False, searched=0, total=0, places=places)
     news = await live.news(reader, wanted, last, ranges, MAX_DECODED_BYTES)

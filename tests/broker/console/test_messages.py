@@ -552,6 +552,20 @@ def test_live_records_come_once(broker: ConsoleBroker, console: ConsoleClient) -
     stream.close()
 
 
+def test_a_live_view_goes_on_at_its_cursor_also_in_a_topic_that_was_created_again(
+    broker: ConsoleBroker, console: ConsoleClient
+) -> None:
+    path = "/topics/again/messages/live"
+    create(broker, "again", 2)
+    cursor = console.get(path)["cursor"]
+    send(broker, "again", [b"1"], partition=1)
+    assert values(console.get(path, cursor=cursor)) == ["1"]
+    console.delete("/topics/again", {"confirm": "again"})
+    create(broker, "again", 1)
+    send(broker, "again", [b"2"])
+    assert values(console.get(path, cursor=cursor)) == ["2"]
+
+
 def test_internal_topics_are_shown_as_their_records(
     broker: ConsoleBroker, console: ConsoleClient
 ) -> None:

@@ -433,6 +433,30 @@ def test_new_records_appear_while_they_are_written(browser: Browser, broker: Bro
     browser.until(lambda: produce(producer, {"order": 7}) or '{"order": 7}' in browser.text)
 
 
+def test_a_live_view_shows_what_was_written_while_it_had_no_connection(
+    browser: Browser, broker: Broker
+) -> None:
+    broker.create_topic("orders")
+    hide = (
+        "Object.defineProperty(document, 'hidden', {configurable: true, value: arguments[0]});"
+        "document.dispatchEvent(new Event('visibilitychange'));"
+    )
+    browser.open("topics/orders/messages?live=true")
+    browser.see("Waiting for new records.", "Live")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    browser.until(lambda: produce(producer, {"order": 1}) or '{"order": 1}' in browser.text)
+    browser.driver.execute_script(hide, True)
+    browser.see("Paused")
+    produce(producer, {"order": 2})
+    browser.driver.execute_script(hide, False)
+    browser.see('{"order": 2}')
+    shown = browser.driver.find_elements("css selector", "table[aria-label=Records] tbody tr")
+    produced = len(broker.records("orders"))
+    assert len(shown) <= produced  # none of them twice
+    places = [row.find_element("css selector", "th").text for row in shown]
+    assert len(set(places)) == len(places)
+
+
 # -- groups and transactions -----------------------------------------------------------------------
 
 

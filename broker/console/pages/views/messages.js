@@ -134,11 +134,15 @@ function Live({ topic, filters }) {
   const [records, setRecords] = useState([]);
   const [skipped, setSkipped] = useState(0);
   const [failure, setFailure] = useState(null);
-  useEffect(() => watch(url`/topics/${topic}/messages/live`, filters, (data) => {
-    setFailure(null);
-    setSkipped((count) => count + data.skipped);
-    setRecords((last) => [...data.records.toReversed(), ...last].slice(0, KEPT_LIVE));
-  }, setFailure), []);
+  useEffect(() => {
+    let cursor = null; // where a new attempt goes on
+    return watch(url`/topics/${topic}/messages/live`, () => ({ ...filters, cursor }), (data) => {
+      cursor = data.cursor;
+      setFailure(null);
+      setSkipped((count) => count + data.skipped);
+      setRecords((last) => [...data.records.toReversed(), ...last].slice(0, KEPT_LIVE));
+    }, setFailure);
+  }, []);
   return html`<${Panel} title="New records" note=${`The newest ${KEPT_LIVE} that came since this page was opened${skipped ? `; ${number(skipped)} more came too fast to be shown` : ''}.`}>
     ${failure && html`<${FailureNote} failure=${failure} />`}
     ${records.length > 0
