@@ -20,8 +20,8 @@ reached from the host. The data is stored in a volume.
 A new data directory is formatted with the SCRAM users of the table. Messages of odradek about a
 property name the variable that it comes from. For that the broker runs in this process.
 
-The file is written to the directory for temporary files. With a read-only root that is the working
-directory, which is a volume. healthcheck.py reads the file.
+The file is written to the directory for temporary files, or, if that is read-only or full, to the
+working directory, which is a volume. healthcheck.py reads the file.
 
     entrypoint.py [--print] [options of `odradek serve`]
     entrypoint.py COMMAND [ARGUMENT]...     run the command instead, as other images do
@@ -31,11 +31,12 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from healthcheck import FILE_NAME, places
 from other_images import (
     BITNAMI_CONFIGS,
     BITNAMI_PREFIX,
@@ -56,7 +57,6 @@ MOUNTED = (
     Path("/etc/odradek/server.properties"),
     *(directory / "server.properties" for directory in BITNAMI_CONFIGS),
 )
-FILE_NAME = "odradek-server.properties"
 DATA = "/var/lib/odradek/data"
 # Where other images keep their data, by the place where a volume is mounted. A compose file that
 # mounts a volume there, and does not set log.dirs, must not lose its data with the container.
@@ -255,11 +255,25 @@ def _is_key(name: str) -> bool:
 
 
 def write_file(text: str) -> Path:
-    """Write the file, readable by its owner only, because it may hold passwords."""
-    path = Path(tempfile.gettempdir()) / FILE_NAME
+    """Write the file in the first place that allows it. Raises OSError.
+
+    It is readable by its owner only, because it may hold passwords.
+    """
+    *others, last = places()
+    for place in others:
+        with suppress(OSError):
+            return _write_at(place / FILE_NAME, text)
+    return _write_at(last / FILE_NAME, text)
+
+
+def _write_at(path: Path, text: str) -> Path:
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
-    path.write_text(text, ENCODING)
+    try:
+        path.write_text(text, ENCODING)
+    except OSError:
+        path.unlink()  # healthcheck.py would read it
+        raise
     return path
 
 

@@ -9,11 +9,12 @@ none: one that asks for it has answered. Only the standard library is used, beca
 few seconds and must start fast.
 """
 
+import os
 import re
 import socket
 import struct
 import sys
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 FILE_NAME = "odradek-server.properties"
@@ -97,9 +98,21 @@ def ask_by_tls(connection: socket.socket) -> bytes:
     return struct.pack(">iih", 6, CORRELATION_ID, 0)
 
 
+def places() -> list[Path]:
+    """Where the entrypoint's file is: in the first directory that it could write to.
+
+    tempfile.gettempdir() is of no use here. It writes, and a broker serves on a full disk.
+    """
+    temporary = os.environ.get("TMPDIR")
+    return [*([Path(temporary)] if temporary else []), Path("/tmp"), Path.cwd()]
+
+
 def written_address() -> tuple[str, int, bool]:
     """The address in the file that the entrypoint has written. Raises OSError."""
-    return address_in((Path(tempfile.gettempdir()) / FILE_NAME).read_text("latin-1"))
+    for place in places():
+        with suppress(OSError):
+            return address_in((place / FILE_NAME).read_text("latin-1"))
+    raise FileNotFoundError("the entrypoint has not written it")
 
 
 def main(arguments: list[str]) -> int:

@@ -283,9 +283,8 @@ def test_what_kubernetes_adds_to_the_environment_is_no_property() -> None:
 def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Path) -> None:
     # No process can write to /proc, and a program can be told that it is all there is.
     program = (
-        "import runpy, sys, tempfile;"
-        "tempfile._candidate_tempdir_list = lambda: ['/proc'];"
-        f"sys.argv = ['x']; sys.path.append({str(DOCKER)!r});"
+        f"import pathlib, runpy, sys; sys.argv = ['x']; sys.path.append({str(DOCKER)!r});"
+        "import healthcheck; healthcheck.places = lambda: [pathlib.Path('/proc')];"
         f"runpy.run_path({str(ENTRYPOINT)!r}, run_name='__main__')"
     )
     done = subprocess.run(
@@ -293,6 +292,26 @@ def test_without_a_writable_directory_the_start_ends_with_one_line(tmp_path: Pat
     )
     (line,) = done.stderr.splitlines()
     assert (done.returncode, "tmpfs" in line) == (2, True)
+
+
+def test_the_file_is_in_the_first_place_that_is_not_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, volume = tmp_path / "full", tmp_path / "volume"
+    full.mkdir()
+    volume.mkdir()
+    write_text = Path.write_text
+
+    def write_if_not_full(path: Path, text: str, encoding: str) -> int:
+        if path.parent == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_text(path, text, encoding)
+
+    monkeypatch.setattr(Path, "write_text", write_if_not_full)
+    monkeypatch.setattr(entrypoint, "places", lambda: [full, volume])
+    file = entrypoint.write_file("a=b\n")
+    assert (file.parent, file.read_text(), file.stat().st_mode & 0o777) == (volume, "a=b\n", 0o600)
+    assert not list(full.iterdir())  # nothing that the health check would read
 
 
 def test_users_are_made_although_the_first_start_was_interrupted(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The container's health check: one ApiVersions round trip with whatever listens there."""
 
-import runpy
+import errno
+import os
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-HEALTHCHECK = Path(__file__).parents[2] / "docker" / "healthcheck.py"
+from tests.support.docker_scripts import DOCKER, healthcheck
+
+HEALTHCHECK = DOCKER / "healthcheck.py"
 LIMIT_S = 100.0
 CERTIFICATE = Path(__file__).parents[1] / "support" / "self_signed.pem"
 REQUEST = bytes.fromhex("0000000a 0012 0000 00ddadec ffff")
@@ -113,6 +117,30 @@ def test_without_an_argument_the_entrypoints_file_is_read(tmp_path: Path) -> Non
         assert check(TMPDIR=str(tmp_path)).returncode == 0
 
 
+def test_on_a_full_disk_the_entrypoints_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "odradek-server.properties").write_text("listeners=PLAINTEXT://:19092")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(os, "write", fail)
+    assert healthcheck.written_address() == ("localhost", 19092, False)
+
+
+def test_the_file_is_found_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "odradek-server.properties").write_text("listeners=PLAINTEXT://:19092")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    monkeypatch.chdir(tmp_path)
+    assert healthcheck.places()[-1] == tmp_path
+    monkeypatch.setattr(healthcheck, "places", lambda: [tmp_path / "missing", tmp_path])
+    assert healthcheck.written_address() == ("localhost", 19092, False)
+
+
 @pytest.mark.parametrize(
     ("listeners", "address"),
     [
@@ -130,4 +158,4 @@ def test_without_an_argument_the_entrypoints_file_is_read(tmp_path: Path) -> Non
 def test_the_first_listener_without_tls_is_asked(
     listeners: str, address: tuple[str, int, bool]
 ) -> None:
-    assert runpy.run_path(str(HEALTHCHECK))["address_in"](listeners) == address
+    assert healthcheck.address_in(listeners) == address

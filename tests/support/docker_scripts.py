@@ -8,5 +8,6 @@ DOCKER = Path(__file__).parents[2] / "docker"
 
 sys.path.append(str(DOCKER))
 entrypoint = import_module("entrypoint")
+healthcheck = import_module("healthcheck")
 other_images = import_module("other_images")
 kafka_commands = import_module("kafka_commands")
