@@ -1,6 +1,7 @@
 """Limits and use of resources of this process, on systems that tell them (not Windows)."""
 
 import sys
+from contextlib import suppress
 
 try:
     import resource
@@ -8,6 +9,9 @@ except ImportError:
     _HAS_LIMITS = False
 else:
     _HAS_LIMITS = True
+
+# OPEN_MAX of macOS, whose maximum is "unlimited", and which refuses to set that.
+PLAIN_DESCRIPTOR_LIMIT = 10_240
 
 
 def descriptor_limits() -> tuple[int, int]:
@@ -22,12 +26,20 @@ def descriptor_limits() -> tuple[int, int]:
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the limit to the maximum, because every log holds several files. Raises OSError."""
+    """Raise the limit to the maximum, because every log holds several files.
+
+    If the system refuses the maximum, the limit is raised to PLAIN_DESCRIPTOR_LIMIT, or left.
+    """
     if not _HAS_LIMITS:
         return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, hard = descriptor_limits()
+    if soft == hard:
+        return
+    _, maximum = resource.getrlimit(resource.RLIMIT_NOFILE)
+    for limit in (maximum, min(hard, max(soft, PLAIN_DESCRIPTOR_LIMIT))):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, maximum))
+            return
 
 
 def largest_memory() -> int:
