@@ -20,10 +20,12 @@ def main() -> None:
     import socket
 
     from odradek.broker.turns.full_collections import spare_what_stays
+    from odradek.storage.process_limits import raise_descriptor_limit
 
     from .call_server import CallServer
     from .template import Template
 
+    raise_descriptor_limit()
     server = CallServer()
     spare_what_stays()
     Template(socket.socket(fileno=os.dup(0)), import_modules, server.serve).run()

@@ -1,6 +1,7 @@
 """Brokers of one process of tests: forks of one template, which has imported all they need."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -50,6 +51,19 @@ def test_a_second_broker_imports_nothing() -> None:
             assert session == pid_of(broker), "control-C is for the tests"
         first.create_topic("orders")
         assert second.topics() == {}
+
+
+def test_a_broker_may_open_as_many_files_as_the_system_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    monkeypatch.setattr(forked_process, "_template", None)  # the next one has the limit from here
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard - 1, hard))
+    try:
+        with Broker() as broker:
+            assert resource.prlimit(pid_of(broker), resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_module_that_cannot_be_imported_ends_neither_template_nor_fork(tmp_path: Path) -> None:
