@@ -70,3 +70,12 @@ def change_levels(changes: Sequence[ConfigChange]) -> None:
         changed.setLevel(LEVELS[change.value or ""] if is_set else logging.NOTSET)
     changed_levels = (f"{change.name}={change.value}" for change in changes)
     logger.warning("log levels: %s", ", ".join(changed_levels))
+
+
+def reset_levels(level: int) -> None:
+    """Let all loggers have this level: the top one its own, the others their parent's."""
+    for name in levels():
+        each = logging.getLogger(TOP_LOGGER if name == ROOT else name)
+        wanted = level if each.name == TOP_LOGGER else logging.NOTSET
+        if each.level != wanted:
+            each.setLevel(wanted)

@@ -385,8 +385,9 @@ class Broker(Cluster):
     def reset(self) -> None:
         """Delete all topics, groups, transactions and altered settings; remove all faults.
 
-        ACLs, quotas and delegation tokens are removed, and all users but `admin`. Connections stay
-        open. The wall clock is the machine's again.
+        ACLs, quotas and delegation tokens are removed, and all users but `admin`. Features, except
+        metadata.version, have the levels of the last start again, and loggers their own.
+        Connections stay open. The wall clock is the machine's again.
         """
         # pytest sets it to the test and its phase.
         test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]

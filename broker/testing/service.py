@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from odradek.broker.admin.log_levels import reset_levels
 from odradek.broker.broker import Broker
 from odradek.broker.lifecycle.running import RunningBroker, open_broker
 from odradek.broker.network.listeners import (
@@ -26,6 +28,8 @@ from odradek.config.listeners import Listener
 from odradek.coordinator.classic_groups.group import ClassicGroup
 from odradek.coordinator.consumer_groups.group import ConsumerGroup
 from odradek.coordinator.metadata.config_changes import Alteration, ConfigResource
+from odradek.coordinator.metadata.feature_updates import FeatureUpdate, UpgradeType
+from odradek.coordinator.metadata.features import METADATA_VERSION
 from odradek.coordinator.metadata.quota_changes import QuotaAlteration
 from odradek.coordinator.metadata.topic_creation import DEFAULT, NewTopic
 from odradek.coordinator.metadata.topic_deletion import TopicRef
@@ -138,6 +142,7 @@ class Service:
         self._files = setup.files
         self._snapshots = 0
         self._running = running
+        self._features = dict(running.broker.metadata.features.in_log)
 
     @property
     def ports(self) -> calls.Ports:
@@ -284,6 +289,7 @@ class Service:
         refs = [TopicRef(name) for name in broker.metadata.topics]
         await broker.admin.topics.delete(refs)
         broker.admin.topics.recent_deletions.forget()
+        await self._reset_features()  # it may set configurations
         overridden = {
             ConfigResource(record.resource_type, record.resource_name)
             for record in broker.metadata.configs.records()
@@ -294,6 +300,24 @@ class Service:
             validate_only=False,
         )
         remove_access(broker, kept_user=call.kept_user)
+        reset_levels(logging.INFO)
+
+    async def _reset_features(self) -> None:
+        """Finalise the levels of the start again.
+
+        That of metadata.version stays: most of its levels cannot be lowered.
+        """
+        broker, levels = self.broker, self.broker.metadata.features.in_log
+        updates = {}
+        for name in (levels.keys() | self._features.keys()) - {METADATA_VERSION}:
+            level, current = self._features.get(name, 0), levels.get(name, 0)
+            kind = UpgradeType.UPGRADE if level > current else UpgradeType.UNSAFE_DOWNGRADE
+            if level != current:
+                updates[name] = FeatureUpdate(level, kind)
+        if updates:
+            async with broker.admin.operations.decision_lock:
+                now_ms = broker.clock.now_ms()
+                broker.controller.update_features(updates, now_ms, validate_only=False)
 
     def list_leftover_clients(self, _: calls.ListLeftoverClients) -> list[calls.LeftoverClient]:
         """What clients that were connected before the last reset have done since."""

@@ -21,16 +21,44 @@ from confluent_kafka.admin import (
 )
 
 from odradek.broker.testing import ApiKey, Broker, BrokerError, ErrorCode
+from odradek.coordinator.metadata.configs import ConfigResourceType
+from odradek.coordinator.metadata.feature_updates import UpgradeType
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
+)
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResponse,
+)
+from odradek.protocol.messages.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+    UpdateFeaturesUpdate,
 )
 from tests.support.quotas import alter_quota
 from tests.support.wire import WireClient
 
 LIMIT_S = 100.0
 HOUR_MS = 3_600_000
+VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+LOGGERS = DescribeConfigsRequest(
+    resources=[
+        DescribeConfigsResource(
+            resource_type=ConfigResourceType.BROKER_LOGGER,
+            resource_name="0",
+            configuration_keys=None,
+        )
+    ]
+)
 SEGMENT = {"segment.bytes": str(1 << 20)}
 
 
@@ -206,6 +234,43 @@ def test_reset_removes_quotas(broker: Broker) -> None:
         assert len(client.ask(request, DescribeClientQuotasResponse, 1).entries) == 2
         broker.reset()
         assert client.ask(request, DescribeClientQuotasResponse, 1).entries == []
+
+
+def test_reset_gives_features_and_loggers_their_levels_again(broker: Broker) -> None:
+    lowered = ["share.version", "group.version", "eligible.leader.replicas.version"]
+    alteration = IncrementalAlterConfigsResource(
+        resource_type=ConfigResourceType.BROKER_LOGGER,
+        resource_name="0",
+        configs=[
+            IncrementalAlterConfigsConfig(name=name, config_operation=0, value="DEBUG")
+            for name in ("root", "odradek.config")
+        ],
+    )
+    with WireClient(int(broker.bootstrap_servers.rpartition(":")[2])) as client:
+
+        def levels() -> tuple[dict[str, int], set[str | None]]:
+            described = client.ask(LOGGERS, DescribeConfigsResponse, 4).results[0].configs
+            features = client.ask(VERSIONS, ApiVersionsResponse, 3).finalized_features
+            return {each.name: each.max_version_level for each in features}, {
+                each.value for each in described
+            }
+
+        before = levels()
+        updates = [
+            UpdateFeaturesUpdate(
+                feature=name, max_version_level=0, upgrade_type=UpgradeType.UNSAFE_DOWNGRADE
+            )
+            for name in lowered
+        ]
+        request = UpdateFeaturesRequest(feature_updates=updates)
+        assert client.ask(request, UpdateFeaturesResponse, 2).error_code == ErrorCode.NONE
+        alter = IncrementalAlterConfigsRequest(resources=[alteration], validate_only=False)
+        answer = client.ask(alter, IncrementalAlterConfigsResponse, 1).responses[0]
+        assert answer.error_code == ErrorCode.NONE, answer.error_message
+        changed = levels()
+        assert (before[0].keys() - changed[0].keys(), changed[1]) == (set(lowered), {"DEBUG"})
+        broker.reset()
+        assert levels() == before
 
 
 # -- time -----------------------------------------------------------------------------------------
