@@ -15,7 +15,7 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -98,7 +98,7 @@ class Faults:
                 request = request.whole()
             elif context.slices is None:
                 raise NotSmallError
-            changed = ChangedRequest(context, request, self._waits.wait)
+            changed = ChangedRequest(context, request, self._waits)
             for script in self._active:
                 script.change(changed)
             self._active = [each for each in self._active if each.current is not None]
@@ -190,14 +190,18 @@ class Script:
 
 
 class Waits:
-    """The requests that wait now."""
+    """The waits of requests, from one `end` to the next.
+
+    `ends` counts the ends. A request that was delayed before one of them does not wait after it.
+    """
 
     def __init__(self) -> None:
+        self.ends = 0
         self._waiting: set[asyncio.Future[None]] = set()
 
-    async def wait(self, duration_ms: int) -> None:
-        """Wait so long, or until `end`."""
-        if not duration_ms:
+    async def wait(self, duration_ms: int, ends: int) -> None:
+        """Wait so long, or until there are more ends than `ends`."""
+        if not duration_ms or self.ends > ends:
             return
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
@@ -210,7 +214,8 @@ class Waits:
             timer.cancel()
 
     def end(self) -> None:
-        """End all waits."""
+        """End all waits, and those that requests have still before them."""
+        self.ends += 1
         for ended in self._waiting:
             _end(ended)
 
@@ -225,13 +230,11 @@ async def _result_of_shielded(served: asyncio.Future[Any]) -> Any:
 
 
 class ChangedRequest:
-    """A request, and what faults change of it. `wait` waits for so many milliseconds."""
+    """A request, and what faults change of it."""
 
-    def __init__(
-        self, context: RequestContext, request: Any, wait: Callable[[int], Awaitable[None]]
-    ) -> None:
+    def __init__(self, context: RequestContext, request: Any, waits: Waits) -> None:
         self.context = context
-        self._wait = wait
+        self._wait = functools.partial(waits.wait, ends=waits.ends)
         # It may be served later, when the receive buffer has other bytes.
         self._request = owned(context, request) if isinstance(request, ProduceRequest) else request
         self._partitions = PartitionErrors(context, self._request)

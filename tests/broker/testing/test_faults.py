@@ -1,7 +1,7 @@
 """Faults that a test injects: which requests they are about, how often, and what they do."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -488,6 +488,19 @@ def test_cleared_faults_delay_no_answer_any_more(broker: Broker) -> None:
     fault.wait(within=LIMIT_MS)
     broker.clear_faults()
     assert writer.flush(LIMIT_S) == 0
+
+
+@pytest.mark.parametrize("end", [Broker.clear_faults, Broker.reset])
+def test_a_request_that_is_delayed_twice_waits_no_second_time_when_its_faults_end(
+    end: Callable[[Broker], None], broker: Broker, client: WireClient
+) -> None:
+    hour_ms = 3_600_000
+    fault = broker.inject(Fault(api="LIST_GROUPS", delay_before_ms=hour_ms, delay_after_ms=hour_ms))
+    with ThreadPoolExecutor() as pool:
+        asked = pool.submit(list_groups, client)
+        fault.wait(within=LIMIT_MS)
+        end(broker)
+        assert asked.result(LIMIT_S) is ErrorCode.NONE
 
 
 def test_a_long_script_of_faults_that_never_fire(broker: Broker) -> None:
