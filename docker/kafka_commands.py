@@ -61,6 +61,10 @@ class FailedError(Exception):
     """A command has failed; the message says why."""
 
 
+class NotReadyError(FailedError):
+    """No broker answers yet."""
+
+
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
@@ -75,24 +79,36 @@ def connected(
     limit_s: float = LIMIT_S,
     options: Mapping[str, str] = KAFKA_OPTIONS,
 ) -> Iterator[WireCluster]:
-    """A client of a broker, as soon as one listens. Raises FailedError for what it cannot do.
+    """A client of a broker, as soon as one answers. Raises FailedError for what it cannot do.
 
-    `options` are the command's names of the options of `odradek`.
+    Something may accept connections and close them before a broker serves: the broker itself, or
+    Docker at a published port. `options` are the command's names of the options of `odradek`.
     """
     from odradek.tools.client.client_config import client_settings
-    from odradek.tools.client.failure import CommandError
-    from odradek.tools.client.servers import parse_servers
-    from odradek.tools.client.wire import WireCluster
+    from odradek.tools.client.failure import CommandError, NoAnswerError
 
     try:
-        settings = client_settings(servers, file)
-        places = [(one.host, one.port) for one in parse_servers(settings["bootstrap.servers"])]
-        wait_for_port(places, limit_s)
-        with closing(WireCluster(settings)) as cluster:
+        with closing(connection_within(limit_s, client_settings(servers, file))) as cluster:
             yield cluster
     except CommandError as error:
         pattern = rf"({'|'.join(options)})(?![\w-])"
-        raise FailedError(re.sub(pattern, lambda old: options[old[0]], str(error))) from None
+        kind = NotReadyError if isinstance(error, NoAnswerError) else FailedError
+        raise kind(re.sub(pattern, lambda old: options[old[0]], str(error))) from None
+
+
+def connection_within(limit_s: float, settings: Mapping[str, str]) -> WireCluster:
+    """Connect, and try again while no broker answers. Raises CommandError."""
+    from odradek.tools.client.failure import NoAnswerError
+    from odradek.tools.client.wire import WireCluster
+
+    deadline = time.monotonic() + limit_s
+    while True:
+        try:
+            return WireCluster(settings)
+        except NoAnswerError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(PAUSE_S)
 
 
 def wait_for_port(places: Sequence[tuple[str, int]], limit_s: float) -> None:
@@ -619,13 +635,16 @@ def wait_for_brokers(servers: str, config: Path | None, count: int, limit_s: flo
     """Wait until so many brokers are there. Raises FailedError."""
     deadline = time.monotonic() + limit_s
     while True:
-        limit = deadline - time.monotonic()
-        with connected(servers, config, limit, CUB_OPTIONS) as cluster:
-            found = len(cluster.metadata([]).brokers)
-        if found >= count:
-            return
+        try:
+            with connected(servers, config, 0, CUB_OPTIONS) as cluster:
+                found = len(cluster.metadata([]).brokers)
+            if found >= count:
+                return
+            failure = FailedError(f"expected {count} brokers, found {found}")
+        except NotReadyError as error:
+            failure = error
         if time.monotonic() >= deadline:
-            raise FailedError(f"expected {count} brokers, found {found}")
+            raise failure
         time.sleep(PAUSE_S)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from odradek.tools.client.failure import CommandError
 from tests.support.broker_process import BrokerProcess, free_ports
 from tests.support.docker_scripts import DOCKER, kafka_commands
 from tests.support.java_tools import JavaTools
@@ -219,20 +220,36 @@ def test_the_broker_says_what_it_serves(broker: BrokerProcess, run: Run) -> None
 
 def test_cub_and_topics_wait_until_the_broker_is_there(tmp_path: Path, run: Run) -> None:
     broker = BrokerProcess(tmp_path / "later", {})
+    host, _, port = broker.bootstrap.partition(":")
     words = ("kafka-ready", "-b", broker.bootstrap, "1", "100")
     listing = ("--bootstrap-server", broker.bootstrap, "--list")
     with (
         started(tmp_path, "cub", *words) as cub,
         started(tmp_path, "kafka-topics", *listing) as topics,
     ):
-        time.sleep(0.5)  # they cannot be seen to wait
-        assert (cub.poll(), topics.poll()) == (None, None)
+        # Docker does this at a published port before the container listens.
+        with socket.create_server((host, int(port))) as early:
+            early.settimeout(100)
+            for _ in range(20):  # an attempt makes three connections
+                early.accept()[0].close()
         broker.start()
         try:
             assert (cub.wait(100), topics.wait(100)) == (0, 0)
         finally:
             broker.stop()
     assert run("cub", "kafka-ready", "-b", broker.bootstrap, "1", "0").returncode == 1
+
+
+def test_a_command_with_the_wrong_protocol_does_not_wait(
+    broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: float) -> None:
+        raise AssertionError("the broker has answered")
+
+    settings = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SSL"}
+    monkeypatch.setattr(time, "sleep", fail)
+    with pytest.raises(CommandError, match="speaks Kafka's protocol without TLS"):
+        kafka_commands.connection_within(100, settings)
 
 
 def test_cub_fails_if_there_are_too_few_brokers(broker: BrokerProcess, run: Run) -> None:

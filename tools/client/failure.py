@@ -47,6 +47,10 @@ class CommandError(Exception):
     """A command cannot do what it was asked for. The message is one line, and says what to do."""
 
 
+class NoAnswerError(CommandError):
+    """No broker listens, or it closes the connection, or is silent. It may be starting."""
+
+
 def kafka_failure(what: str, error: object, reason: str | None = None) -> CommandError:
     """The failure of `what` for a KafkaError, with advice where there is some.
 
@@ -70,11 +74,11 @@ def first_of(failures: Sequence[CommandError]) -> CommandError:
     return CommandError(f"{failures[0]}{more}")
 
 
-def closed(server: str, settings: Mapping[str, str]) -> CommandError:
+def closed(server: str, settings: Mapping[str, str]) -> NoAnswerError:
     """The failure of a request on whose connection the broker has sent nothing."""
     if uses_sasl(settings):
-        return CommandError(f"{server} closes the connection; look into the broker's log")
-    return CommandError(
+        return NoAnswerError(f"{server} closes the connection; look into the broker's log")
+    return NoAnswerError(
         f"{server} closes the connection, as a listener does where clients must log in;"
         " set security.protocol=SASL_PLAINTEXT (or SASL_SSL) and the credentials in the file of"
         " --config"

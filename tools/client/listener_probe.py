@@ -13,10 +13,14 @@ _PLAIN_REQUEST = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 class Mismatch(NamedTuple):
-    """How a port and the client's security.protocol differ, and what to do."""
+    """How a port and the client's security.protocol differ, and what to do.
+
+    `is_silent`: the port speaks neither.
+    """
 
     text: str
     advice: str
+    is_silent: bool = False
 
 
 def find_mismatch(host: str, port: int, *, uses_tls: bool) -> Mismatch | None:
@@ -33,7 +37,11 @@ def find_mismatch(host: str, port: int, *, uses_tls: bool) -> Mismatch | None:
                 "set security.protocol=PLAINTEXT (or SASL_PLAINTEXT), or use the port of the SSL"
                 " listener",
             )
-        return Mismatch(f"{host}:{port} speaks no TLS", "check that a Kafka broker listens there")
+        return Mismatch(
+            f"{host}:{port} speaks no TLS",
+            "check that a Kafka broker listens there",
+            is_silent=True,
+        )
     if _speaks_plainly(host, port):
         return None
     if _speaks_tls(host, port):
@@ -44,6 +52,7 @@ def find_mismatch(host: str, port: int, *, uses_tls: bool) -> Mismatch | None:
     return Mismatch(
         f"{host}:{port} does not answer as a Kafka broker does",
         "check that a Kafka broker listens there, and not another program",
+        is_silent=True,
     )
 
 

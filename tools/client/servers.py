@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .failure import CommandError
+from .failure import CommandError, NoAnswerError
 
 
 class Server(NamedTuple):
@@ -31,9 +31,9 @@ def parse_server(text: str) -> Server:
     return Server(text, host.strip("[]"), int(port))
 
 
-def unreachable(failures: list[str]) -> CommandError:
+def unreachable(failures: list[str]) -> NoAnswerError:
     """The failure if no address accepts a connection; `failures`: for each what is wrong."""
-    return CommandError(
+    return NoAnswerError(
         f"cannot connect to {', '.join(failures)}; is the broker running (odradek serve),"
         " or is it elsewhere (--bootstrap HOST:PORT)?"
     )

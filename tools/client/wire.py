@@ -38,7 +38,7 @@ from odradek.protocol.primitives import skip_tags
 from odradek.protocol.schema import DecodeError, Message
 
 from .answers import check_answer
-from .failure import CommandError, closed
+from .failure import CommandError, NoAnswerError, closed
 from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
 from .security_protocol import uses_sasl, uses_tls
@@ -102,7 +102,7 @@ class WireConnection:
         except ConnectionError:
             raise closed(self.address, self._settings) from None
         except OSError as error:
-            raise CommandError(f"{self.address} did not answer {key.name}: {error}") from None
+            raise _failure(error, f"{self.address} did not answer {key.name}: {error}") from None
         position = 4
         if has_flexible_response_header(key, version in response.SPEC.flexible):
             position = skip_tags(answer, position, len(answer))
@@ -125,10 +125,11 @@ class WireConnection:
         except (OSError, CommandError) as error:
             mismatch = find_mismatch(host, port, uses_tls=context is not None)
             if mismatch is not None:
-                raise CommandError(f"{mismatch.text}; {mismatch.advice}") from None
+                kind = NoAnswerError if mismatch.is_silent else CommandError
+                raise kind(f"{mismatch.text}; {mismatch.advice}") from None
             if isinstance(error, CommandError):
                 raise
-            raise CommandError(f"cannot use {self.address}: {error}") from None
+            raise _failure(error, f"cannot use {self.address}: {error}") from None
 
     def _greet(self) -> None:
         answer = self.ask(
@@ -271,6 +272,12 @@ def check_topic(topic: MetadataResponseTopic) -> None:
     if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise CommandError(f"there is no topic {topic.name}")
     check_answer(f"topic {topic.name} cannot be described", topic.error_code)
+
+
+def _failure(error: OSError, text: str) -> CommandError:
+    """The failure of a connection. What TLS refuses is an answer, the end of the stream is none."""
+    is_answer = isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError)
+    return CommandError(text) if is_answer else NoAnswerError(text)
 
 
 def _key_of(request: Message) -> ApiKey:

@@ -86,7 +86,7 @@ def _check_encryption(host: str, port: int, settings: Mapping[str, str]) -> Find
     is_encrypted = uses_tls(settings)
     mismatch = find_mismatch(host, port, uses_tls=is_encrypted)
     if mismatch is not None:
-        return problem(*mismatch)
+        return problem(mismatch.text, mismatch.advice)
     return ok(f"{host}:{port} speaks Kafka's protocol{' over TLS' if is_encrypted else ''}")
 
 
