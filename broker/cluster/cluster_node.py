@@ -106,8 +106,8 @@ class ClusterNode:
             run.handlers.leader_moved()
 
     def kill(self) -> None:
-        """End as a process that is killed: no request is answered."""
-        self.gate.open()
+        """End as a process that is killed: no request is answered, no waiting one is served."""
+        self.gate.drop()
         runs, self._run, self._draining = self._all(), None, []
         for run in runs:
             run.server.abort()

@@ -15,6 +15,7 @@ from typing import Any
 
 from odradek.broker.producing.produced_batches import owned
 from odradek.broker.producing.single_batch import SingleBatch
+from odradek.broker.requests.answer import RefusedRequestError
 from odradek.broker.requests.context import RequestContext
 from odradek.broker.requests.route import Handler
 from odradek.protocol.api_keys import ApiKey
@@ -29,6 +30,7 @@ class Gate:
         self.is_paused = False
         self.cut_clients: set[str | None] = set()
         self._changed = asyncio.Event()
+        self._kills = 0
 
     def update(
         self,
@@ -51,6 +53,11 @@ class Gate:
         """Let everything pass at once."""
         self.update(delay_ms=0, is_paused=False, cut_clients=set())
 
+    def drop(self) -> None:
+        """Refuse the requests that wait to be served: the node is killed. Then let all pass."""
+        self._kills += 1
+        self.open()
+
     def around(self, handlers: Mapping[ApiKey, Handler]) -> dict[ApiKey, Handler]:
         """The handlers, behind this gate."""
         return {key: self._around(handle) for key, handle in handlers.items()}
@@ -59,14 +66,16 @@ class Gate:
         @wraps(handle)
         def serve(context: RequestContext, request: Any) -> Any:
             if self._is_shut(context):
-                return serve_later(context, _kept(context, request))
+                return serve_later(context, _kept(context, request), self._kills)
             response = handle(context, request)
             if inspect.isawaitable(response) or self.delay_ms:
                 return self._answer(context, response)
             return response
 
-        async def serve_later(context: RequestContext, request: Any) -> Any:
+        async def serve_later(context: RequestContext, request: Any, kills: int) -> Any:
             await self._pass(context)
+            if kills != self._kills:
+                raise RefusedRequestError("the node was killed before it served the request")
             return await self._answer(context, handle(context, request))
 
         return serve

@@ -126,5 +126,20 @@ async def test_a_node_that_is_killed_while_it_stops_answers_nothing_more(
     assert connections(stopping) == []
 
 
+async def test_a_paused_node_that_is_killed_serves_no_request_that_it_has_not_read(
+    stopping: Stopping,
+) -> None:
+    cluster = stopping.cluster
+    node = cluster.nodes[2]
+    stopping.is_asked.clear()
+    cluster.pause(2)
+    with await asyncio.to_thread(WireClient, node._reserved[0].port) as client:
+        client.send(client.frame_of(DescribeUserScramCredentialsRequest(users=None), 0))
+        await until(lambda: node.gate._changed._waiters)
+        cluster.kill(2)
+        assert await asyncio.to_thread(client.is_closed_by_peer)
+    assert not stopping.is_asked.is_set()
+
+
 def connections(stopping: Stopping) -> list[Connection]:
     return [each for server in stopping.cluster.servers() for each in server.connections]
