@@ -209,8 +209,16 @@ class Broker(Cluster):
 
     async def __aenter__(self) -> Self:
         import asyncio  # here, because it is most of what importing this module would take
+        from concurrent.futures import ThreadPoolExecutor
 
-        return await asyncio.to_thread(self.start)
+        pool = ThreadPoolExecutor(1)
+        starting = pool.submit(self.start)
+        pool.shutdown(wait=False)
+        try:
+            return await asyncio.wrap_future(starting)
+        except asyncio.CancelledError:  # then __aexit__ is not called, and the thread goes on
+            starting.add_done_callback(lambda _: self.stop())
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         import asyncio

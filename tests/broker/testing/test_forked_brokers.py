@@ -1,11 +1,13 @@
 """Brokers of one process of tests: forks of one template, which has imported all they need."""
 
+import asyncio
 import os
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -145,6 +147,33 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         broker.start()
     assert not broker.is_running
     assert not list(tmp_path.iterdir())
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, is_cancelled, ended = threading.Event(), threading.Event(), threading.Event()
+    start = Broker.start
+
+    def start_slowly(broker: Broker) -> Broker:
+        begun.set()
+        assert is_cancelled.wait(LIMIT_S)
+        start(broker)
+        ended.set()
+        return broker
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Broker, "start", start_slowly)
+    broker = Broker()
+    entering = asyncio.create_task(broker.__aenter__())
+    assert await asyncio.to_thread(begun.wait, LIMIT_S)
+    entering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await entering
+    is_cancelled.set()
+    assert await asyncio.to_thread(ended.wait, LIMIT_S)
+    await asyncio.to_thread(wait_until, lambda: not list(tmp_path.iterdir()))
+    assert not broker.is_running
 
 
 def test_many_brokers_leave_no_descriptors_and_no_processes() -> None:
