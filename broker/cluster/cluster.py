@@ -152,40 +152,53 @@ class Cluster:
     # -- nodes ------------------------------------------------------------------------------------
 
     def node_lost(self, node: int) -> None:
-        """A node is gone: others lead its partitions, and it is in no in-sync set."""
+        """A node is gone: others lead its partitions, and it is in no in-sync set.
+
+        Raises KAFKA_STORAGE_ERROR if the metadata log cannot be written. Then nothing has changed.
+        """
         partitions = self._all()
         for key in partitions:  # those that nobody has asked about are placed now
             self.roles(*key)
+        live, silent = set(self.live), set(self._silent)
         self.live.discard(node)
         self._silent.discard(node)
+        try:
+            self._change(
+                partitions,
+                lambda topic, index, roles: without_node(
+                    roles, node, self.live, self.min_isr(topic, index), unclean=self._unclean(topic)
+                ),
+            )
+        except ApiError:
+            self.live, self._silent = live, silent
+            raise
         logger.info("node %d is gone", node)
-        self._change(
-            partitions,
-            lambda topic, index, roles: without_node(
-                roles, node, self.live, self.min_isr(topic, index), unclean=self._unclean(topic)
-            ),
-        )
 
     def node_back(self, node: int, *, was_killed: bool = False) -> None:
         """A node is there again, and has caught up with the leaders.
 
-        What it had may be lost if it `was_killed`: it is not eligible as leader any more.
+        What it had may be lost if it `was_killed`: it is not eligible as leader any more. Raises as
+        `node_lost`.
         """
         self._silent.discard(node)
         if node in self.live:
             self._hold_back(self._all())
             return
         self.live.add(node)
+        try:
+            self._change(
+                self._all(),
+                lambda topic, index, roles: with_node(
+                    not_eligible(roles, node) if was_killed else roles,
+                    node,
+                    self.live,
+                    self.min_isr(topic, index),
+                ),
+            )
+        except ApiError:
+            self.live.discard(node)
+            raise
         logger.info("node %d is there", node)
-        self._change(
-            self._all(),
-            lambda topic, index, roles: with_node(
-                not_eligible(roles, node) if was_killed else roles,
-                node,
-                self.live,
-                self.min_isr(topic, index),
-            ),
-        )
         for key, roles in list(self.reassignments()):
             if node in (roles.adding or roles.replicas) and key not in self._under_way:
                 self._complete(key)
@@ -412,12 +425,10 @@ class Cluster:
     def _apply(self, changed: Mapping[TopicPartition, Roles]) -> None:
         """Take over changed roles.
 
-        Partitions with another leader, or that have lost replicas, get another leader epoch.
+        Partitions with another leader, or that have lost replicas, get another leader epoch. It is
+        written first: if the metadata log cannot be written, nothing changes.
         """
         broker, old = self._broker, {key: self.roles(*key) for key in changed}
-        for key, roles in changed.items():
-            self._roles[self._topics[key.topic].id][key.partition] = roles
-            self._note_ends(key, old[key], roles)
         led_again = [
             key
             for key, roles in changed.items()
@@ -425,6 +436,9 @@ class Cluster:
         ]
         if led_again:
             broker.controller.lead_again(led_again, broker.clock.now_ms())
+        for key, roles in changed.items():
+            self._roles[self._topics[key.topic].id][key.partition] = roles
+            self._note_ends(key, old[key], roles)
         for key in led_again:
             log = broker.log_manager.find(*key)
             if log is not None and log.is_online:

@@ -135,25 +135,29 @@ class PlayedCluster:
     def kill(self, node_id: int) -> None:
         """End a node as a process that is killed, if it runs. The others notice it at once.
 
-        One that is being stopped answers nothing more.
+        One that is being stopped answers nothing more. Raises as `node_lost`: then it runs on.
         """
         node = self.node(node_id)
         if not (node.runs or node.is_draining):
             return
+        self._lost(node_id)
         node.kill()
         self._killed.add(node_id)
-        self._lost(node_id)
 
     def start(self, node_id: int) -> None:
         """Start a node that was killed or stopped; it is in sync at once.
 
-        Raises ListenError, and INVALID_REQUEST if it runs.
+        Raises ListenError, INVALID_REQUEST if it runs, and as `node_lost`: then it does not run.
         """
         node = self.node(node_id)
         if node.runs:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"node {node_id} runs already")
         node.start()
-        self._back(node_id)
+        try:
+            self._back(node_id)
+        except ApiError:
+            node.kill()
+            raise
 
     async def stop(self, node_id: int) -> None:
         """Stop a node in good order, if it runs: others lead its partitions before it ends."""
@@ -221,9 +225,9 @@ class PlayedCluster:
             noticing[1].cancel()
 
     def _lost(self, node_id: int) -> None:
-        self._forget_notice(node_id)
         if node_id in self.state.live:
             self.state.node_lost(node_id)
+        self._forget_notice(node_id)
 
     def _back(self, node_id: int) -> None:
         self._forget_notice(node_id)

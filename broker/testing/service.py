@@ -275,11 +275,11 @@ class Service:
         """Return to an empty broker; connections stay open."""
         self._leftover_clients.begin(call.test, self._running.sessions)
         self._faults.clear()
+        await self._fill_disk(is_full=False)
         if self._running.cluster is not None:
             self._running.cluster.heal()
         await asyncio.sleep(0)  # what was delayed is written before the topics are deleted
         self._clock.reset_wall()
-        await self._fill_disk(is_full=False)
         broker = self.broker
         removals = [
             QuotaAlteration(entity=dict(entity), changes=tuple((key, None) for key in of_entity))

@@ -414,6 +414,58 @@ def test_reset_ends_delays_of_slow_nodes(cluster: Broker) -> None:
     assert writer.flush(PATIENCE_S) == 0
 
 
+def move_leader(cluster: Broker, leader: int) -> None:
+    cluster.move_leader(TOPIC, 0, to=leader % 3 + 1)
+
+
+def kill_leader(cluster: Broker, leader: int) -> None:
+    cluster.node(leader).kill()
+
+
+@pytest.mark.parametrize("change", [move_leader, kill_leader])
+def test_a_change_that_a_full_disk_refuses_can_be_repeated(
+    change: Callable[[Broker, int], None], cluster: Broker
+) -> None:
+    cluster.create_topic(TOPIC, partitions=1)
+    before = cluster.partition(TOPIC, 0)
+    cluster.fill_disk()
+    with pytest.raises(BrokerError, match="KAFKA_STORAGE_ERROR"):
+        change(cluster, before.leader)
+    assert cluster.partition(TOPIC, 0) == before
+    cluster.free_disk()
+    with WireClient(int(cluster.node(before.leader).address.rpartition(":")[2])) as client:
+        client.ask(ListGroupsRequest(), ListGroupsResponse, 4)
+    change(cluster, before.leader)
+    after = cluster.partition(TOPIC, 0)
+    assert after.leader != before.leader
+    assert after.leader_epoch == before.leader_epoch + 1
+
+
+def kill_all(cluster: Broker) -> None:
+    """Let a topic have no leader, and the disk be full."""
+    cluster.create_topic(TOPIC, partitions=1)
+    for node in cluster.nodes:
+        node.kill()
+    cluster.fill_disk()
+
+
+def test_reset_brings_nodes_back_although_the_disk_is_full(cluster: Broker) -> None:
+    kill_all(cluster)
+    cluster.reset()
+    cluster.create_topic(TOPIC, partitions=1)
+    assert sorted(cluster.partition(TOPIC, 0).isr) == [1, 2, 3]
+
+
+def test_a_node_that_a_full_disk_keeps_from_leading_can_be_started_later(cluster: Broker) -> None:
+    kill_all(cluster)
+    last = cluster.nodes[-1]
+    with pytest.raises(BrokerError, match="KAFKA_STORAGE_ERROR"):
+        last.start()
+    cluster.free_disk()
+    last.start()
+    assert cluster.partition(TOPIC, 0).leader == 3
+
+
 def test_a_topic_made_below_its_min_insync_replicas_shows_nothing_yet(cluster: Broker) -> None:
     for node in (2, 3):
         cluster.node(node).kill()
