@@ -68,6 +68,8 @@ DATA_IN_OTHER_IMAGES = {
     "/bitnami": "/bitnami/kafka/data",
     "/kafka": "/kafka/data",
 }
+# Without a value they are as missing: compose files pass ${KAFKA_LISTENERS:-} on.
+LISTENERS = ("listeners", "advertised.listeners")
 # The first is Kafka's and Confluent's, the others are Bitnami's.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 # What starts the broker in other images: links to this file.
@@ -175,7 +177,9 @@ def draft_of(environment: Mapping[str, str], mounted: Sequence[Path] = MOUNTED) 
     read_values_in_files(draft)
     names, unused = variables_of_properties(draft.environment)
     for name in names:
-        draft.put_text(property_name(name), draft.environment[name], name)
+        key, text = property_name(name), draft.environment[name]
+        if text.strip() or key not in LISTENERS:
+            draft.put_text(key, text, name)
     for name in CLUSTER_ID_VARIABLES:
         if draft.variable(name) and "odradek.cluster.id" not in draft.lines:
             draft.put_text("odradek.cluster.id", draft.environment[name], name)

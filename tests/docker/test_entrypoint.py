@@ -269,6 +269,13 @@ def test_a_warning_names_the_variable_beside_the_property() -> None:
     )
 
 
+@pytest.mark.parametrize("empty", ["", " "])
+def test_listeners_without_a_value_are_missing(empty: str) -> None:
+    assert printed(KAFKA_LISTENERS=empty, KAFKA_ADVERTISED_LISTENERS=empty) == DEFAULTS
+    found = printed(KAFKA_LISTENERS=empty, KAFKA_ADVERTISED_LISTENERS="PLAINTEXT://kafka:9092")
+    assert found["listeners"] == "PLAINTEXT://0.0.0.0:9092"
+
+
 def test_what_kubernetes_adds_to_the_environment_is_no_property() -> None:
     links = {
         "KAFKA_PORT": "tcp://10.0.0.1:9092",
