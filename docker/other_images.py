@@ -156,11 +156,25 @@ def old_name(draft: Draft, variable: str) -> None:
         draft.put_text(name, draft.environment[variable], variable)
 
 
+def _is_read(draft: Draft, name: str, path: Path) -> bool:
+    """Whether the images read this file of a store.
+
+    They read a key store if a listener has TLS, and a trust store if clients need a certificate as
+    well. odradek also reads a trust store that is there, because one listener can ask for it.
+    """
+    if not draft.listeners("SSL", "SASL_SSL"):
+        return False
+    asks = draft.setting("ssl.client.auth") in ("required", "requested")
+    return asks or "truststore" not in name or path.exists()
+
+
 def secret_file(name: str) -> Effect:
     """The property is the path of a file below /etc/kafka/secrets."""
 
     def effect(draft: Draft, variable: str) -> None:
         path = SECRETS / draft.environment[variable]
+        if not _is_read(draft, name, path):
+            return
         if not path.exists():
             raise VariableError(f"{variable}: {path} does not exist; mount it there")
         draft.put(name, str(path), variable)
@@ -173,7 +187,8 @@ def secret_in_file(name: str) -> Effect:
 
     def effect(draft: Draft, variable: str) -> None:
         path = SECRETS / draft.environment[variable]
-        draft.put_text(name, _read(path, variable).rstrip("\n"), variable)
+        if _is_read(draft, name, path):
+            draft.put_text(name, _read(path, variable).rstrip("\n"), variable)
 
     return effect
 

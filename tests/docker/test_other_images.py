@@ -324,6 +324,29 @@ def test_a_mistake_is_one_line_that_names_the_variable(
     assert "\n" not in str(raised.value)
 
 
+STORES = {
+    "KAFKA_SSL_KEYSTORE_FILENAME": "no",
+    "KAFKA_SSL_KEYSTORE_CREDENTIALS": "no",
+    "KAFKA_SSL_KEY_CREDENTIALS": "no",
+    "KAFKA_SSL_TRUSTSTORE_FILENAME": "no",
+    "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "no",
+}
+
+
+def test_stores_are_not_needed_without_a_listener_with_tls() -> None:
+    plain = {"KAFKA_NODE_ID": "1", "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:9092"}
+    found = printed(plain | STORES | {"KAFKA_SSL_CLIENT_AUTH": "required"})
+    assert [name for name in found if name.startswith("ssl.")] == ["ssl.client.auth"]
+
+
+def test_a_trust_store_is_needed_only_if_clients_need_a_certificate() -> None:
+    store = {"KAFKA_SSL_TRUSTSTORE_FILENAME": "no", "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "no"}
+    assert "ssl.truststore.location" not in printed(CONFLUENT | store)
+    asking = CONFLUENT | store | {"KAFKA_SSL_CLIENT_AUTH": "requested"}
+    with pytest.raises(other_images.VariableError, match="KAFKA_SSL_TRUSTSTORE_FILENAME: "):
+        entrypoint.draft_of(asking, ())
+
+
 def test_a_missing_store_of_bitnami_is_named_with_its_places(directories: Path) -> None:
     (directories / "bitnami" / "certs" / "kafka.keystore.jks").unlink()
     with pytest.raises(other_images.VariableError, match=r"keystore\.jks: mount it there"):
