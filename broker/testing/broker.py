@@ -508,7 +508,10 @@ class Broker(Cluster):
         return Snapshot(self._call(calls.TakeSnapshot(), str), passwords)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Return to a state, as often as wanted. Connections are closed; clients reconnect."""
+        """Return to a state, as often as wanted. Connections are closed; clients reconnect.
+
+        Faults and `pretend` stay. Requests that a fault delays go on at once.
+        """
         self._call(calls.RestoreSnapshot(snapshot.directory), type(None))
         if self._security is not None:
             self._security.passwords = dict(snapshot.passwords)

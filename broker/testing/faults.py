@@ -15,7 +15,8 @@ import asyncio
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -59,6 +60,16 @@ class Faults:
         self._scripts.clear()
         self._active.clear()
         self._max_versions.clear()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Delay no request, and let no fault fire, until the end of the `with`."""
+        self._waits.end()
+        active, self._active = self._active, []
+        try:
+            yield
+        finally:
+            self._active = active
 
     def inject(self, faults: Iterable[Fault]) -> str:
         """Begin a script, and return its id."""

@@ -431,7 +431,8 @@ class Service:
             if left.exists():
                 shutil.rmtree(left)
         self._copy(snapshot, new)
-        await self.stop()
+        with self._faults.suspended():  # a stop waits for no request that a fault delays
+            await self._running.stop()
         self._files.is_full = False
         data.rename(old)
         end_restore(data)

@@ -503,6 +503,26 @@ def test_a_request_that_is_delayed_twice_waits_no_second_time_when_its_faults_en
         assert asked.result(LIMIT_S) is ErrorCode.NONE
 
 
+def test_a_restore_ends_delays_and_no_faults(broker: Broker) -> None:
+    snapshot = broker.snapshot()
+    late = broker.inject(Fault(api="LIST_GROUPS", delay_before_ms=3_600_000, times=2))
+    broker.pretend({ApiKey.FIND_COORDINATOR: 3})
+    with connected(broker) as client, ThreadPoolExecutor() as pool:
+        asked = pool.submit(list_groups, client)
+        late.wait(within=LIMIT_MS)
+        broker.restore(snapshot)
+        assert asked.exception(LIMIT_S) is None or isinstance(asked.exception(), OSError)
+    assert late.fired() == 1
+    late.remove()
+    fails = broker.inject(Fault(api="LIST_GROUPS", error="COORDINATOR_NOT_AVAILABLE", times=2))
+    broker.restore(snapshot)
+    with connected(broker) as client:
+        assert list_groups(client) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert fails.fired() == 1
+        with pytest.raises(ConnectionEndedError):
+            client.ask(COORDINATOR, FindCoordinatorResponse, 4)
+
+
 def test_a_long_script_of_faults_that_never_fire(broker: Broker) -> None:
     script = broker.inject([*[Fault(times=0)] * 10_000, Fault(api="LIST_GROUPS")])
     with connected(broker) as client:
