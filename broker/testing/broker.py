@@ -547,8 +547,10 @@ class Broker(Cluster):
                 line = process.stdout.readline()
                 while line and not line.startswith(number):
                     line = process.stdout.readline()
-            except OSError:
+            except (OSError, ValueError):  # the latter: another thread has closed the pipes
                 line = b""
+        if not line and process is not self._process:
+            raise BrokerError("another thread has stopped the broker")
         if not line:
             raise BrokerError(f"the broker has ended; its last lines:\n{self.last_log_lines()}")
         reply = msgspec.json.decode(line.removeprefix(number), type=calls.Reply)

@@ -149,6 +149,22 @@ def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
+def test_a_call_says_that_another_thread_has_stopped_the_broker() -> None:
+    class Stopping:
+        """A lock that another call holds until the broker is stopped."""
+
+        def __enter__(self) -> None:
+            broker.stop()
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    with Broker() as broker:
+        broker._lock = Stopping()  # type: ignore[assignment]
+        with pytest.raises(BrokerError, match="another thread has stopped the broker"):
+            broker.topics()
+
+
 async def test_a_start_that_is_cancelled_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
