@@ -168,7 +168,10 @@ class Broker(Cluster):
             self._directory = Path(tempfile.mkdtemp(prefix="odradek-"))
         self._directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
-            self._process = ForkedProcess(log, self._modules)
+            try:
+                self._process = ForkedProcess(log, self._modules)
+            except OSError as error:
+                raise BrokerError(f"no process can be started: {error}") from error
         first_security = None
         if self._is_secure and self._security is None:
             first_security = Security(self._directory / "tls")

@@ -47,6 +47,8 @@ class ForkedProcess:
             order = Fork(os.fsencode(Path.cwd()), dict(os.environb), modules)
             self._template = _template_of_this_process(log)
             self.pid = self._template.obey(order, files)
+            if self.pid < 0:
+                raise OSError(-self.pid, os.strerror(-self.pid))
         except BaseException:
             self.close()
             raise

@@ -5,6 +5,7 @@ It has imported what a broker needs, and runs nothing. Each fork is a broker wit
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -21,7 +22,9 @@ FILES = 3  # standard input, output and error of a fork
 
 
 class Fork(Struct, tag=True):
-    """Import modules and fork. The order carries FILES descriptors. The answer is the process id.
+    """Import modules and fork. The order carries FILES descriptors.
+
+    The answer is the process id, or the negative number of the error (errno).
 
     `modules` are those that this broker needs and others do not: the next one that needs them finds
     them imported.
@@ -75,7 +78,10 @@ class Template:
             match order:
                 case Fork():
                     self._import(order.modules)
-                    answer = os.fork()
+                    try:
+                        answer = os.fork()
+                    except OSError as error:  # too many processes: the others run on
+                        answer = -(error.errno or errno.EAGAIN)
                     if not answer:
                         self._connection.close()
                         _become(order, files)
@@ -83,7 +89,8 @@ class Template:
                         return
                     for file in files:
                         os.close(file)
-                    self._running.add(answer)
+                    if answer > 0:
+                        self._running.add(answer)
                 case Poll(pid):
                     answer = int(self._is_running(pid))
                 case Kill(pid):

@@ -1,9 +1,11 @@
 """Brokers of one process of tests: forks of one template, which has imported all they need."""
 
 import asyncio
+import errno
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -12,11 +14,13 @@ from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from odradek.broker.testing import Broker, BrokerError, forked_process
 from odradek.broker.testing.forked_process import ForkedProcess
 from odradek.broker.testing.plugin import _emptied
+from odradek.broker.testing.template import FILES, Fork, Order, Poll, Template
 from tests.support.waiting import wait_until
 
 OWN_FILES = Path("/proc/self/fd")
@@ -163,6 +167,40 @@ def test_a_call_says_that_another_thread_has_stopped_the_broker() -> None:
         broker._lock = Stopping()  # type: ignore[assignment]
         with pytest.raises(BrokerError, match="another thread has stopped the broker"):
             broker.topics()
+
+
+def test_a_fork_that_fails_ends_no_other_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> int:
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fail)
+    ours, theirs = socket.socketpair()
+    template = Template(theirs, lambda _: None, lambda: None)
+    thread = threading.Thread(target=template.run)
+    thread.start()
+    ours.settimeout(LIMIT_S)
+    with ours, theirs, ours.makefile("rb") as answers:
+
+        def obey(order: Order, *files: int) -> object:
+            socket.send_fds(ours, [msgspec.json.encode((0, order)) + b"\n"], files)
+            return msgspec.json.decode(answers.readline())[1]
+
+        assert obey(Fork(b"/", {}), *range(FILES)) == -errno.EAGAIN
+        assert obey(Poll(1)) == 0
+        ours.shutdown(socket.SHUT_RDWR)
+        thread.join(LIMIT_S)
+
+
+def test_a_broker_that_cannot_be_forked_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def obey(self, *_: object) -> int:
+            return -errno.EAGAIN
+
+    monkeypatch.setattr(forked_process, "_template_of_this_process", lambda _: Full())
+    broker = Broker()
+    with pytest.raises(BrokerError, match=r"no process can be started: .*unavailable"):
+        broker.start()
+    assert not broker.is_running
 
 
 async def test_a_start_that_is_cancelled_leaves_nothing(
