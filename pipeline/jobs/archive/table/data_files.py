@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from odradek.pipeline.jobs.archive.parquet.plain_types import with_plain_types
+from odradek.pipeline.jobs.archive.parquet.plain_types import PlainFile
 
 from .state import PartitionKey
 
@@ -118,10 +118,10 @@ def read_by_offset(
     groups = sorted(group for path in paths for group in _row_groups(filesystem, path, rows))
     held: list[pa.Table] = []
     for number, group in enumerate(groups):
-        file = pq.ParquetFile(group.path, filesystem=filesystem, pre_buffer=False)
-        table = file.read_row_group(group.number, [*kept, "partition", "topicId"])
+        with PlainFile(filesystem, group.path) as file:
+            table = file.row_group(group.number, [*kept, "partition", "topicId"])
         there = [name for name in kept if name in table.column_names]
-        held.append(rows.select(with_plain_types(table)).select(there))
+        held.append(rows.select(table).select(there))
         following = groups[number + 1].first_offset if number + 1 < len(groups) else None
         if following is not None and following <= group.first_offset:
             continue

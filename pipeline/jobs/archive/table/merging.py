@@ -12,11 +12,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs.archive.parquet.dated_files import FileWriter, WrittenFile
 from odradek.pipeline.jobs.archive.parquet.parquet_format import ROW_GROUP_BYTES
-from odradek.pipeline.jobs.archive.parquet.plain_types import plain_schema, with_plain_types
+from odradek.pipeline.jobs.archive.parquet.plain_types import PlainFile
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
 from odradek.storage.files import Files
 
@@ -66,12 +65,12 @@ class MergingWork:
     def __call__(self, group: Sequence[DataFile]) -> Iterator[MergedFile]:
         """Write one file with the records of several. Raises OSError."""
         archive = ArchiveFiles(self.location, self.files)
-        schemas = [pq.read_schema(each.path, filesystem=archive.filesystem) for each in group]
-        schema = pa.unify_schemas(map(plain_schema, schemas), promote_options="permissive")
+        schemas = [_schema(archive, each) for each in group]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
         name = f"merged-{uuid.uuid4().hex}.parquet"
         writer = FileWriter(archive, group[0].topic, group[0].date, name, schema)
         waiting, waiting_bytes = [schema.empty_table()], 0
-        for rows in self._row_groups(archive, group):
+        for rows in _row_groups(archive, group):
             waiting.append(rows)
             waiting_bytes += rows.nbytes
             if waiting_bytes >= self.row_group_bytes:
@@ -83,10 +82,13 @@ class MergingWork:
         archive.sync([written.path])
         yield MergedFile(written, group)
 
-    def _row_groups(self, archive: ArchiveFiles, group: Sequence[DataFile]) -> Iterator[pa.Table]:
-        for each in group:
-            with pq.ParquetFile(
-                each.path, filesystem=archive.filesystem, pre_buffer=False
-            ) as source:
-                for number in range(source.num_row_groups):
-                    yield with_plain_types(source.read_row_group(number))
+
+def _schema(archive: ArchiveFiles, file: DataFile) -> pa.Schema:
+    with PlainFile(archive.filesystem, file.path) as source:
+        return source.schema
+
+
+def _row_groups(archive: ArchiveFiles, group: Sequence[DataFile]) -> Iterator[pa.Table]:
+    for each in group:
+        with PlainFile(archive.filesystem, each.path) as source:
+            yield from source.row_groups()

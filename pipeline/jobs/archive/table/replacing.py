@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, FileWriter, WrittenFile
-from odradek.pipeline.jobs.archive.parquet.plain_types import plain_schema, with_plain_types
+from odradek.pipeline.jobs.archive.parquet.plain_types import PlainFile
 from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles
 from odradek.pipeline.jobs.offset_spans import Span
 
@@ -38,7 +37,9 @@ def write_without(
     Raises OSError.
     """
     for file in files:
-        if any(rows.select(group).num_rows for group in _row_groups(archive, file)):
+        with PlainFile(archive.filesystem, file.path) as source:
+            has_some = any(rows.select(group).num_rows for group in source.row_groups())
+        if has_some:
             yield file, _write_selected(archive, file, rows.others)
 
 
@@ -66,23 +67,16 @@ def _write_selected(
     archive: ArchiveFiles, file: DataFile | WrittenFile, select: Callable[[pa.Table], pa.Table]
 ) -> WrittenFile | None:
     """Write a file's selected rows to a new one, if there are any. Raises OSError."""
-    schema = plain_schema(pq.read_schema(file.path, filesystem=archive.filesystem))
     writer: FileWriter | None = None
-    for group in _row_groups(archive, file):
-        selected = select(group)
-        if selected.num_rows:
-            if writer is None:
-                name = f"rewritten-{uuid.uuid4().hex}.parquet"
-                writer = FileWriter(archive, file.topic, file.date, name, schema)
-            writer.write(selected)
+    with PlainFile(archive.filesystem, file.path) as source:
+        for selected in map(select, source.row_groups()):
+            if selected.num_rows:
+                if writer is None:
+                    name = f"rewritten-{uuid.uuid4().hex}.parquet"
+                    writer = FileWriter(archive, file.topic, file.date, name, source.schema)
+                writer.write(selected)
     if writer is None:
         return None
     written = writer.close()
     archive.sync([written.path])
     return written
-
-
-def _row_groups(archive: ArchiveFiles, file: DataFile | WrittenFile) -> Iterator[pa.Table]:
-    with pq.ParquetFile(file.path, filesystem=archive.filesystem, pre_buffer=False) as source:
-        for number in range(source.num_row_groups):
-            yield with_plain_types(source.read_row_group(number))
