@@ -5,7 +5,7 @@ since the last commit is lost.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.data_files import DataFile
 from odradek.pipeline.jobs.archive.table.merging import MergingWork, files_to_merge
-from odradek.pipeline.jobs.archive.table.state import ArchiveState
+from odradek.pipeline.jobs.archive.table.state import ArchivedRange, ArchiveState, PartitionKey
 from odradek.pipeline.jobs.archive.table.table_format import create_table, is_archive
 from odradek.pipeline.jobs.progress import NO_PROGRESS, Progress
 from odradek.pipeline.jobs.task_runner import TaskRunner
@@ -38,6 +38,7 @@ from .planner import (
     Planner,
     divide_into_tasks,
     part_size_bytes,
+    partition_key,
 )
 from .repair import Repair
 from .stable_offsets import StableOffsets
@@ -170,9 +171,10 @@ class ArchiveRun:
         plans = self._plans()
         self.summary.add_plans(plans)
         self._partitions = _partition_counts(plans)
+        self._log_starts = _log_starts(plans)
         lost = [each for plan in plans for each in plan.lost]
         if lost:
-            self._table.append([], lambda state: state.with_ranges(lost, self._partitions))
+            self._table.append([], self._with(lost))
         tasks = self._tasks(plans)
         committed_at = time.monotonic()
         try:
@@ -273,8 +275,12 @@ class ArchiveRun:
         ranges = [each.archived for each in written if each.archived.end > each.archived.start]
         if ranges:
             files = [file for each in written for file in each.files]
-            self._table.append(files, lambda state: state.with_ranges(ranges, self._partitions))
+            self._table.append(files, self._with(ranges))
             self.summary.add_committed(files)
+
+    def _with(self, ranges: Sequence[ArchivedRange]) -> Callable[[ArchiveState], ArchiveState]:
+        """Return the change of the state that a commit of these ranges makes."""
+        return lambda state: state.with_ranges(ranges, self._partitions, self._log_starts)
 
     def _tasks(self, plans: Sequence[PartitionPlan]) -> list[list[OffsetRange]]:
         total_bytes = sum(plan.size_bytes for plan in plans)
@@ -318,3 +324,11 @@ def _partition_counts(plans: Sequence[PartitionPlan]) -> dict[str, int]:
         topic, partition = plan.partition
         counts[topic] = max(counts.get(topic, 0), partition + 1)
     return counts
+
+
+def _log_starts(plans: Sequence[PartitionPlan]) -> dict[PartitionKey, int]:
+    return {
+        partition_key(each.partition, each.topic_id): plan.log_start
+        for plan in plans
+        for each in plan.ranges
+    }

@@ -1,9 +1,9 @@
 """Plans what to archive: the offsets in the logs that the archive table does not cover.
 
 The closed segments of each partition are archived, up to the last stable offset unless uncommitted
-records are wanted: records of an open transaction then wait for a later run. Offsets between the
-archived ones and the current log start were deleted before they were archived: they are lost.
-Offsets before the log start at a partition's first run are not counted as lost.
+records are wanted: records of an open transaction then wait for a later run. Offsets before the
+current log start that are not archived were deleted before: they are lost, unless they were before
+the log start when the archive of the partition began.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,8 @@ class PartitionPlan(NamedTuple):
 
     `waiting` counts the offsets after the planned ones: in the active segment, or in open
     transactions. A partition with a `problem` is skipped. One whose log has `diverged` from its
-    archive (batch_marks.py) is repaired before it is planned (repair.py).
+    archive (batch_marks.py) is repaired before it is planned (repair.py). `log_start` is where the
+    log begins, if there are ranges.
     """
 
     partition: TopicPartition
@@ -50,6 +51,7 @@ class PartitionPlan(NamedTuple):
     lost: tuple[ArchivedRange, ...] = ()
     problem: str = ""
     diverged: bool = False
+    log_start: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,8 +133,8 @@ class Planner:
         if not self.until_end:  # the active segment may begin after the high watermark
             limit = min(limit, segments[-1].base_offset if segments else 0)
         begin = bounds.start
-        if archived.covered:  # include deleted offsets after the first archived one: they are lost
-            begin = min(begin, archived.start)
+        if archived.covered:  # include offsets that were deleted since the first run: they are lost
+            begin = min(begin, archived.wanted_start)
         if not archived.missing(Span(begin, limit)):  # spares the search for open transactions
             return PartitionPlan(partition, waiting=bounds.end - max(limit, bounds.start))
         if self.committed_only:  # markers in the active segment count, even if it is not archived
@@ -152,6 +154,7 @@ class Planner:
             _size_bytes(segments, ranges),
             bounds.end - max(limit, bounds.start),
             tuple(_lost(key, span, bounds.start) for span in missing if span.start < bounds.start),
+            log_start=bounds.start,
         )
 
 

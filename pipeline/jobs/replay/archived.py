@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from odradek.pipeline.jobs.archive.parquet.storage import ArchiveLocation
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.data_files import DataFile, PartitionRows, read_by_offset
 from odradek.pipeline.jobs.archive.table.state import PartitionState
+from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.storage.files import Files
 from odradek.storage.topic_partition import TopicPartition
@@ -60,12 +60,12 @@ class ArchivedPartition:
 
     def check(self, selection: Selection) -> None:
         """Raise JobError if the archive does not have all of the records, and may get them."""
-        for before, after in pairwise(self.state.covered):
-            if selection.may_select_offsets(before.end, after.start - 1):
+        for start, end in self.state.missing(Span(self.state.wanted_start, self.state.end)):
+            if selection.may_select_offsets(start, end - 1):
                 raise JobError(
-                    f"{self.of} cannot be replayed: offsets {before.end} to {after.start - 1} are "
-                    f"not archived yet. Run archive again; if it cannot read them, use "
-                    f"--skip-unreadable, or replay up to there (--to-offset)"
+                    f"{self.of} cannot be replayed: offsets {start} to {end - 1} are not archived "
+                    f"yet. Run archive again; if it cannot read them, use --skip-unreadable, or "
+                    f"replay without them (--from-offset, --to-offset)"
                 )
         if self.state.dropped_values:
             raise JobError(f"{self.of} cannot be replayed: values were not archived")

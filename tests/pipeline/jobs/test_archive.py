@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -573,6 +574,79 @@ def test_a_damaged_batch_stops_only_its_own_range(tmp_path: Path) -> None:
     path.write_bytes(sound)
     assert archive_here(settings, QUICK).problems == []
     assert archived(settings) == expected
+
+
+def replay_of(settings: ArchiveSettings, **selection: int) -> ReplaySettings:
+    return ReplaySettings(
+        archive=settings.archive,
+        client={},
+        job_id="1",
+        topics=TopicChoice(),
+        selection=Selection(**selection),
+    )
+
+
+def test_offsets_that_are_missing_at_the_beginning_are_not_left_out(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    damage(box.directory / box.names(".log")[0], 70)
+    settings = settings_for(tmp_path)
+    assert len(archive_here(settings, QUICK).problems) == 1
+    (span,) = state_of(settings).newest("orders")[0].covered
+    assert span.start > 0
+    with pytest.raises(JobError, match=f"offsets 0 to {span.start - 1} are not archived"):
+        plan_replay(replay_of(settings))
+    plan_replay(replay_of(settings, from_offset=span.start))
+    log.delete_first_segments(1, NOW_MS)
+    summary = archive_here(settings, QUICK)
+    assert summary.lost == [f"orders-0: offsets 0 to {span.start - 1}"]
+    (note,) = plan_replay(replay_of(settings)).notes
+    assert note.startswith(f"orders-0: offsets 0 to {span.start - 1} are left out")
+    assert archive_here(settings, QUICK).lost == []
+
+
+def test_parts_after_one_that_a_killed_run_has_not_committed_are_not_replayed_alone(
+    tmp_path: Path,
+) -> None:
+    box, _ = written(tmp_path)
+    settings = settings_for(tmp_path)
+    run = ArchiveRun(LastPartFirst(), settings, files=QUICK)
+    with pytest.raises(InterruptedError):
+        run.read()
+    (span,) = state_of(settings).newest("orders")[0].covered
+    assert span.start > 0
+    with pytest.raises(JobError, match=f"offsets 0 to {span.start - 1} are not archived"):
+        plan_replay(replay_of(settings))
+    archive_here(settings, QUICK)
+    plan_replay(replay_of(settings))
+    assert archived(settings) == logged(box.directory)
+
+
+class LastPartFirst(InThisProcess):
+    """Ends after the last part."""
+
+    def run(self, work: Any, items: Any, description: str) -> Any:
+        yield len(items) - 1, list(work(items[-1]))
+        raise InterruptedError
+
+
+def test_a_state_of_an_earlier_version_learns_where_the_log_begins(tmp_path: Path) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+    with pytest.raises(InterruptedError):
+        ArchiveRun(LastPartFirst(), settings, files=QUICK).read()
+    table = ArchiveTable(settings.archive, QUICK)
+    (known,) = table.state.partitions.values()
+    earlier = msgspec.structs.replace(known, log_start=None)
+    table.append([], lambda state: state.with_partition(earlier))
+    assert b"log_start" not in table.state.encoded("id", 0)
+    plan_replay(replay_of(settings))  # there is no sign of what is missing
+    write_more(log, 5)
+    with pytest.raises(InterruptedError):
+        ArchiveRun(LastPartFirst(), settings, files=QUICK).read()
+    with pytest.raises(JobError, match=f"offsets 0 to {known.start - 1} are not archived"):
+        plan_replay(replay_of(settings))
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
 
 
 def damage(path: Path, position: int) -> None:

@@ -72,7 +72,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Offsets that are `skipped` could not be read, those that are `lost` were deleted before; they
     are covered, too. With `dropped_values`, a null in the column `value` may have been a value in
     the topic. Rows before `changed_before` may have been changed by another writer, which the user
-    has accepted.
+    has accepted. `log_start` is where the log began when the first of its ranges was planned; None
+    in a state of an earlier version.
     """
 
     of: PartitionKey
@@ -82,11 +83,17 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     lost: tuple[Span, ...] = ()
     dropped_values: bool = False
     changed_before: int = 0
+    log_start: int | None = None
 
     @property
     def start(self) -> int:
         """The first archived offset."""
         return self.covered[0].start if self.covered else 0
+
+    @property
+    def wanted_start(self) -> int:
+        """The first offset that is archived or is to be."""
+        return self.start if self.log_start is None else min(self.start, self.log_start)
 
     @property
     def end(self) -> int:
@@ -129,6 +136,10 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
             ),
             dropped_values=self.dropped_values or archived.dropped_values,
         )
+
+    def with_log_start(self, log_start: int) -> Self:
+        """Return the state of a log that began there. It may have begun earlier before."""
+        return msgspec.structs.replace(self, log_start=min(log_start, self.wanted_start))
 
     def before(self, offset: int, marks: Iterable[BatchMark]) -> Self:
         """Return the state without the offsets from this one on, and with these marks."""
@@ -180,11 +191,15 @@ class ArchiveState:
         return self.partitions.get(key) or PartitionState(of=key)
 
     def with_ranges(
-        self, ranges: Iterable[ArchivedRange], counts: Mapping[str, int] | None = None
+        self,
+        ranges: Iterable[ArchivedRange],
+        counts: Mapping[str, int] | None = None,
+        log_starts: Mapping[PartitionKey, int] | None = None,
     ) -> "ArchiveState":
         """Return the state after these ranges. Raises OvertakenError.
 
         `counts` are those of the topics as they are now: a topic of a new id may have fewer.
+        `log_starts` are those of the logs when the ranges were planned.
         """
         ranges = list(ranges)
         known_ids = {(key.topic, key.topic_id) for key in self.partitions}
@@ -194,7 +209,10 @@ class ArchiveState:
         partitions = dict(self.partitions)
         for each in ranges:
             known = partitions.get(each.of) or PartitionState(of=each.of)
-            partitions[each.of] = known.with_range(each)
+            known = known.with_range(each)
+            if log_starts and each.of in log_starts:
+                known = known.with_log_start(log_starts[each.of])
+            partitions[each.of] = known
         largest = dict(self.counts)
         for topic, count in (counts or {}).items():
             before = 0 if topic in recreated else largest.get(topic, 0)
