@@ -49,7 +49,7 @@ def mark_before(
     """
     try:
         batch = _place(directories, partition, end - 1).batch
-    except (FileNotFoundError, CorruptRecordError):
+    except (OSError, CorruptRecordError):
         return None  # the reader of the range reports it
     if batch is None:
         return None

@@ -6,10 +6,10 @@ current log start that are not archived were deleted before: they are lost, unle
 the log start when the archive of the partition began.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from odradek.pipeline.jobs.archive.table.state import (
@@ -22,7 +22,7 @@ from odradek.pipeline.jobs.offset_spans import Span
 from odradek.pipeline.reading.bounds import offset_bounds
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
-from odradek.pipeline.reading.splits import split_if_readable
+from odradek.pipeline.reading.splits import split_range
 from odradek.protocol.batch_header import CorruptRecordError
 from odradek.storage.log_reader import SegmentFile
 from odradek.storage.topic_partition import TopicPartition
@@ -107,12 +107,12 @@ class Planner:
             return False
 
     def plan(self, partition: TopicPartition) -> PartitionPlan:
-        """Return what is missing of a partition. Raises OSError."""
+        """Return what is missing of a partition, or the problem with its log."""
         try:
             return self._plan(partition)
         except FileNotFoundError:
             return PartitionPlan(partition, problem="it was deleted while the run was planned")
-        except CorruptRecordError as error:
+        except (CorruptRecordError, OSError) as error:
             return PartitionPlan(partition, problem=str(error))
 
     def _plan(self, partition: TopicPartition) -> PartitionPlan:
@@ -201,18 +201,11 @@ def part_size_bytes(total_bytes: int, parallelism: int, largest: int = MAX_PART_
 def divide_into_tasks(
     directories: LogDirectories, plans: Iterable[PartitionPlan], max_bytes: int
 ) -> Iterator[list[OffsetRange]]:
-    """Yield tasks: ranges are split into parts of at most `max_bytes`, small parts are combined.
-
-    Raises OSError.
-    """
+    """Yield tasks: ranges are split into parts of at most `max_bytes`, small parts are combined."""
     task: list[OffsetRange] = []
     task_bytes = 0
     for plan in plans:
-        parts = [
-            part
-            for wanted in plan.ranges
-            for part in split_if_readable(directories, wanted, max_bytes)
-        ]
+        parts = [part for wanted in plan.ranges for part in _parts(directories, wanted, max_bytes)]
         for part in parts:
             task.append(part)
             task_bytes += plan.size_bytes // len(parts)
@@ -222,3 +215,24 @@ def divide_into_tasks(
                 task, task_bytes = [], 0
     if task:
         yield task
+
+
+def _parts(
+    directories: LogDirectories, wanted: OffsetRange, max_bytes: int
+) -> Sequence[OffsetRange]:
+    """Split a range. If a part of it cannot be read, its reader reports that."""
+    try:
+        return split_range(directories, wanted, max_bytes)
+    except (CorruptRecordError, OSError):
+        return _segments_of(directories, wanted)
+
+
+def _segments_of(directories: LogDirectories, wanted: OffsetRange) -> list[OffsetRange]:
+    """Split a range by segments, so that one that cannot be read does not stop the others."""
+    try:
+        segments = directories.reader(wanted.partition).segments()
+    except OSError:
+        return [wanted]
+    starts = [each.base_offset for each in segments]
+    bounds = [wanted.start, *(at for at in starts if wanted.start < at < wanted.end), wanted.end]
+    return [replace(wanted, start=start, end=end) for start, end in pairwise(bounds)]

@@ -36,8 +36,9 @@ from .planner import partition_key
 class WrittenRange(NamedTuple):
     """The result for a range, which the driver may commit.
 
-    `archived` ends before the end of the range if a batch is damaged (`error`) or if the log ends
-    earlier (`note`). Another run reads the rest. `skipped` says what could not be read, and why.
+    `archived` ends before the end of the range if a batch is damaged or a file cannot be read
+    (`error`), or if the log ends earlier (`note`). Another run reads the rest. `skipped` says what
+    could not be read, and why.
     """
 
     archived: ArchivedRange
@@ -62,7 +63,10 @@ class WritingWork:
     files: Files = field(default_factory=Files)
 
     def __call__(self, ranges: Iterable[OffsetRange]) -> Iterator[WrittenRange]:
-        """Write the records of the ranges. Raises OSError; then the whole task is to be retried."""
+        """Write the records of the ranges.
+
+        Raises OSError if they cannot be written; then the whole task is to be retried.
+        """
         archive = ArchiveFiles(self.location, self.files)
         written = [self._write(wanted, archive) for wanted in ranges]
         archive.sync(file.path for each in written for file in each.files)
@@ -113,7 +117,7 @@ class RangeReading:
     def records(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield the records with their columns, and those whose value does not match a schema.
 
-        Ends before a damaged batch. Raises OSError.
+        Ends before a damaged batch, or one that the disk does not return.
         """
         splitter = None if self._schema is None else splitter_for(self._schema)
         try:
@@ -126,7 +130,7 @@ class RangeReading:
                         self._completed(valid, times_ms),
                         None if invalid is None else self._completed(invalid, times_ms),
                     )
-        except CorruptRecordError as error:
+        except (CorruptRecordError, OSError) as error:  # only of the log: the caller writes
             self._end, self.error = self._next_offset, str(error)
 
     def archived(self, files: Iterable[WrittenFile] = ()) -> ArchivedRange:

@@ -1,5 +1,6 @@
 """Archives: each record exactly once, whatever happens. Without Spark."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,6 +38,7 @@ from odradek.pipeline.reading import range_reader
 from odradek.protocol.compression import CompressionType
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT, REPLICATION_OFFSET_CHECKPOINT
+from odradek.storage.files import OpenFile
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader
 from tests.support.archives import (
@@ -584,6 +586,39 @@ def replay_of(settings: ArchiveSettings, **selection: int) -> ReplaySettings:
         topics=TopicChoice(),
         selection=Selection(**selection),
     )
+
+
+class UnreadableFiles(QuickFiles):
+    """The disk does not return the content of one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def open(self, path: Path, **how: Any) -> OpenFile:
+        if path == self._path:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return super().open(path, **how)
+
+
+@pytest.mark.parametrize("segment", [0, 2, -1])
+def test_a_file_that_the_disk_does_not_return_stops_only_what_is_in_it(
+    tmp_path: Path, segment: int
+) -> None:
+    box, log = written(tmp_path)
+    log.close(NOW_MS)
+    other = box.directory.with_name("zebra-0")
+    shutil.copytree(box.directory, other)
+    path = box.directory / box.names(".log")[segment]
+    settings = settings_for(tmp_path, skip_unreadable=True)
+    summary = archive_here(settings, UnreadableFiles(path))
+    assert f"orders-0: [Errno 5] Input/output error: '{path}'" in summary.problems
+    assert summary.skipped == []
+    expected = logged(box.directory) + logged(other)
+    there = archived(settings)
+    assert set(logged(other)) <= set(there) < set(expected)
+    assert segment == -1 or len(there) > len(logged(other))
+    archive_here(settings, QUICK)
+    assert archived(settings) == expected
 
 
 def test_offsets_that_are_missing_at_the_beginning_are_not_left_out(tmp_path: Path) -> None:

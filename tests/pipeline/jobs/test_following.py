@@ -187,7 +187,7 @@ def test_after_a_failed_round_the_next_one_does_not_begin_earlier(
     assert pauses.lengths_s == [300, 300, 300]
 
 
-def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_a_problem_until_it_is_repaired(tmp_path: Path) -> None:
     box, log = log_at(tmp_path)
     followed = Followed(tmp_path)
     checkpoint = tmp_path / "log" / "log-start-offset-checkpoint"
@@ -198,9 +198,9 @@ def test_a_damaged_checkpoint_is_an_error_of_the_round(tmp_path: Path) -> None:
         put(log, b"2")
 
     followed.follow(lambda: checkpoint.write_text("0\n1\nx\n"), lambda: None, mend)
-    errors = [each.error for each in followed.rounds]
-    assert [bool(each) for each in errors] == [False, True, True, False]
-    assert "log-start-offset-checkpoint, line 3: " in errors[1]
+    problems = [each.summary.problems for each in followed.rounds]
+    assert [len(each) for each in problems] == [0, 1, 1, 0]
+    assert "log-start-offset-checkpoint, line 3: " in problems[1][0]
     assert followed.rows() == logged(box.directory)
 
 
