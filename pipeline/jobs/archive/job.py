@@ -150,6 +150,7 @@ class ArchiveRun:
         self._progress = progress
         self._stable_offsets = StableOffsets()
         self._written: list[WrittenRange] = []
+        self._committed: set[str] = set()  # the paths of files
         self.summary = ArchiveSummary(
             notes=[f"what another writer has changed is accepted: {each}" for each in accepted]
         )
@@ -175,19 +176,25 @@ class ArchiveRun:
         lost = [each for plan in plans for each in plan.lost]
         if lost:
             self._table.append([], self._with(lost))
-        tasks = self._tasks(plans)
-        committed_at = time.monotonic()
-        try:
-            with closing(self._runner.run(self._work(), tasks, "archive")) as results:
-                for _, written in results:
-                    self._written += written
-                    self._progress.done(1)
-                    if time.monotonic() - committed_at > _COMMIT_EVERY_S:
-                        self._commit()
-                        committed_at = time.monotonic()
-        finally:
-            self._commit()
+        self._run_tasks(self._tasks(plans))
         self._follow_in_iceberg()
+
+    def _run_tasks(self, tasks: Sequence[list[OffsetRange]]) -> None:
+        work = self._work()
+        topics = {each.partition.topic for task in tasks for each in task}
+        self._committed.clear()
+        committed_at = time.monotonic()
+        with self._table.discarding(work.run_id, topics, self._committed):
+            try:
+                with closing(self._runner.run(work, tasks, "archive")) as results:
+                    for _, written in results:
+                        self._written += written
+                        self._progress.done(1)
+                        if time.monotonic() - committed_at > _COMMIT_EVERY_S:
+                            self._commit(work.run_id)
+                            committed_at = time.monotonic()
+            finally:
+                self._commit(work.run_id)
 
     def compact(self) -> None:
         """Merge small files, and delete those that nobody has read for a week."""
@@ -212,9 +219,15 @@ class ArchiveRun:
     def _merge(self, groups: Sequence[Sequence[DataFile]]) -> None:
         self._progress.total("compacting", len(groups))
         work = MergingWork(location=self._settings.archive, files=self._files)
-        with closing(self._runner.run(work, groups, "compact")) as results:
+        topics = {file.topic for group in groups for file in group}
+        committed: set[str] = set()
+        with (
+            self._table.discarding(work.run_id, topics, committed),
+            closing(self._runner.run(work, groups, "compact")) as results,
+        ):
             for _, merged in results:
                 for each in self._table.merge(merged):
+                    committed.add(each.written.path)
                     self.summary.add_merged(each.written.topic, len(each.replaced) - 1)
                 self._progress.done(1)
 
@@ -253,20 +266,20 @@ class ArchiveRun:
             return PartitionPlan(partition, problem=str(error))
         return replace(planner, state=self._table.state).plan(partition)
 
-    def _commit(self) -> None:
+    def _commit(self, run_id: str) -> None:
         written, self._written = self._written, []
         for each in written:
             self.summary.add_written(each)
         try:
             self._append(written)
         except OvertakenError:
-            self._append_rest(written)
+            self._append_rest(written, run_id)
             raise
 
-    def _append_rest(self, written: Sequence[WrittenRange]) -> None:
+    def _append_rest(self, written: Sequence[WrittenRange], run_id: str) -> None:
         """Commit what no other process has read. Each attempt that fails is after its commit."""
         while True:
-            written = list(not_archived(self._table.files, self._table.state, written))
+            written = list(not_archived(self._table.files, self._table.state, written, run_id))
             with suppress(OvertakenError):
                 self._append(written)
                 return
@@ -276,6 +289,7 @@ class ArchiveRun:
         if ranges:
             files = [file for each in written for file in each.files]
             self._table.append(files, self._with(ranges))
+            self._committed.update(file.path for file in files)
             self.summary.add_committed(files)
 
     def _with(self, ranges: Sequence[ArchivedRange]) -> Callable[[ArchiveState], ArchiveState]:

@@ -16,7 +16,7 @@ from .writing import WrittenRange
 
 
 def not_archived(
-    archive: ArchiveFiles, state: ArchiveState, written: Iterable[WrittenRange]
+    archive: ArchiveFiles, state: ArchiveState, written: Iterable[WrittenRange], run_id: str
 ) -> Iterator[WrittenRange]:
     """Yield the ranges, or parts of them, that a commit on this state may add. Raises OSError."""
     partitions: dict[PartitionKey, PartitionState] = {}
@@ -24,17 +24,17 @@ def not_archived(
         archived = each.archived
         known = partitions.get(archived.of) or state.of(archived.of)
         for span in without(Span(archived.start, archived.end), known.read):
-            part = _part(archive, each, span)
+            part = _part(archive, each, span, run_id)
             known = known.with_range(part.archived)
             yield part
         partitions[archived.of] = known
 
 
-def _part(archive: ArchiveFiles, written: WrittenRange, span: Span) -> WrittenRange:
+def _part(archive: ArchiveFiles, written: WrittenRange, span: Span, run_id: str) -> WrittenRange:
     archived = written.archived
     if span == (archived.start, archived.end):
         return written
-    parts = [write_span(archive, file, span) for file in written.files]
+    parts = [write_span(archive, file, span, run_id) for file in written.files]
     files = tuple(file for file in parts if file is not None)
     part = archived._replace(
         start=span.start,

@@ -1,11 +1,11 @@
 """Reads ranges of offsets and writes their records to files. Tasks run this; it does not use Spark.
 
 A task may be killed, run again, or run twice at once. Its files have names that no other attempt
-has, and no reader sees them until the driver commits its result. Files that are never committed
-are deleted by the table's vacuum.
+has, and no reader sees them until the driver commits its result. If the run fails, the driver
+deletes those that it has not committed: their names have the run's id. What a killed run leaves is
+deleted by the table's vacuum.
 """
 
-import uuid
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,12 @@ from odradek.pipeline.decoding.columns import TIMESTAMP_MS
 from odradek.pipeline.decoding.decoder import RecordDecoder
 from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, WrittenFile, have_no_date
 from odradek.pipeline.jobs.archive.parquet.parquet_format import RECORD_COLUMNS
-from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import (
+    ArchiveFiles,
+    ArchiveLocation,
+    new_run_id,
+    unique_name,
+)
 from odradek.pipeline.jobs.archive.splitting.value_columns import ValueColumns
 from odradek.pipeline.jobs.archive.splitting.value_splitting import splitter_for
 from odradek.pipeline.jobs.archive.table.state import ArchivedRange
@@ -61,6 +66,7 @@ class WritingWork:
     verify_crc: bool = True
     skip_unreadable: bool = False
     files: Files = field(default_factory=Files)
+    run_id: str = field(default_factory=new_run_id)
 
     def __call__(self, ranges: Iterable[OffsetRange]) -> Iterator[WrittenRange]:
         """Write the records of the ranges.
@@ -73,7 +79,7 @@ class WritingWork:
         yield from written
 
     def _write(self, wanted: OffsetRange, archive: ArchiveFiles) -> WrittenRange:
-        stem = f"{wanted.partition.partition}-{wanted.start:020}-{uuid.uuid4().hex}"
+        stem = f"{wanted.partition.partition}-{wanted.start:020}-{unique_name(self.run_id)}"
         valid = DatedFiles(archive, wanted.partition.topic, stem)
         dead = DatedFiles(archive, wanted.partition.topic, f"{stem}-dead")
         reading = self.reading(wanted)

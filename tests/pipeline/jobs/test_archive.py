@@ -3,6 +3,7 @@
 import errno
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,13 +15,16 @@ import pytest
 from deltalake import DeltaTable
 
 from odradek.pipeline.jobs import JobError, OvertakenError
+from odradek.pipeline.jobs.archive import job
 from odradek.pipeline.jobs.archive.job import (
     ArchiveRun,
     ArchiveSettings,
     plan_archive,
     run_archive,
 )
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles
 from odradek.pipeline.jobs.archive.splitting.json_schema import parse_json_schema
+from odradek.pipeline.jobs.archive.table import archive_table
 from odradek.pipeline.jobs.archive.table.archive_table import ArchiveTable
 from odradek.pipeline.jobs.archive.table.state import (
     ArchivedRange,
@@ -248,6 +252,85 @@ def test_of_several_attempts_of_a_task_one_counts(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     archive_here(settings, QUICK, attempts=3)
     assert archived(settings) == logged(box.directory)
+
+
+class Failing(InThisProcess):
+    """Some parts are done, another one fails in the middle of its files, as on a full disk."""
+
+    def run(self, work: Any, items: Any, description: str) -> Any:
+        for number, item in enumerate(items[:-1]):
+            yield number, list(work(item))
+        sync = ArchiveFiles.sync
+        try:
+            ArchiveFiles.sync = full  # type: ignore[method-assign]
+            with suppress(OSError):
+                list(work(items[-1]))
+        finally:
+            ArchiveFiles.sync = sync  # type: ignore[method-assign]
+        raise JobError("no space left on device")
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
+
+
+def test_a_run_that_fails_leaves_no_files_that_are_in_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = written(tmp_path)
+    settings = settings_for(tmp_path)
+
+    def files() -> set[Path]:
+        return set((tmp_path / "archive").rglob("*.parquet"))
+
+    with pytest.raises(JobError, match="no space left"):
+        run_archive(Failing(), settings, files=QUICK)
+    assert files() == set(data_files(settings.archive)) != set()
+    write_more(log, 5)
+    last = put(log, b"old")
+    with monkeypatch.context() as patches:
+        patches.setattr(ArchiveTable, "append", full)
+        with pytest.raises(OSError, match="no space left"):
+            archive_here(settings, QUICK)
+    assert files() == set(data_files(settings.archive))
+    archive_here(settings, QUICK)
+    with monkeypatch.context() as patches:
+        patches.setattr(ArchiveTable, "merge", full)
+        with pytest.raises(OSError, match="no space left"):
+            archive_here(replace(settings, compact=True), QUICK)
+    assert files() == set(data_files(settings.archive))
+    log.truncate_to(last, NOW_MS)
+    put(log, b"new")
+    with monkeypatch.context() as patches:
+        patches.setattr(ArchiveTable, "_write", full)
+        patches.setattr(archive_table, "_RETRY_S", 0)
+        (problem,) = archive_here(settings, QUICK).problems
+    assert "no space left" in problem  # of the repair
+    assert files() == set(data_files(settings.archive))
+    archive_here(settings, QUICK)
+    assert archived(settings) == logged(box.directory)
+
+
+def test_a_failed_run_keeps_the_files_that_it_has_committed_and_another_has_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path)
+    settings = settings_for(tmp_path)
+    monkeypatch.setattr(job, "_COMMIT_EVERY_S", 0)
+
+    class Merging(InThisProcess):
+        def run(self, work: Any, items: Any, description: str) -> Any:
+            for number, item in enumerate(items[:-1]):
+                yield number, list(work(item))
+            before.extend(data_files(settings.archive))
+            ArchiveRun(InThisProcess(), settings, files=QUICK).compact()
+            raise JobError("no space left on device")
+
+    before: list[Path] = []
+    with pytest.raises(JobError, match="no space left"):
+        run_archive(Merging(), settings, files=QUICK)
+    assert len(data_files(settings.archive)) < len(before)
+    assert all(path.exists() for path in before)
 
 
 # -- logs that live on -----------------------------------------------------------------------------

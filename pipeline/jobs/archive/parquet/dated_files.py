@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from odradek.pipeline.decoding.varints import Bools, Ints
 
 from .parquet_format import ROW_GROUP_BYTES, open_writer
-from .storage import ArchiveFiles
+from .storage import ArchiveFiles, topic_directory
 
 _MAX_OPEN = 100
 _BOUNDED = ("partition", "offset", "timestamp")
@@ -183,8 +183,8 @@ def _are_outside(days: Ints) -> Bools:
 
 
 def date_directory(topic: str, date: str | None) -> str:
-    """Return the path relative to the archive. Characters of topic names need no escaping."""
-    return f"topic={topic}/date={date or _NO_DATE}"
+    """Return the path relative to the archive."""
+    return f"{topic_directory(topic)}/date={date or _NO_DATE}"
 
 
 def _by_day(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -5,6 +5,8 @@ survive a power cut that its files do not survive.
 """
 
 import io
+import secrets
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,11 @@ from odradek.pipeline.jobs import JobError
 from odradek.storage.files import Files
 
 INTERNAL_DIRECTORY = "_odradek"  # readers and the table's vacuum ignore names that begin so
+
+
+def topic_directory(topic: str) -> str:
+    """Return the path relative to the archive. Characters of topic names need no escaping."""
+    return f"topic={topic}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,16 @@ class _BytesOutput(io.RawIOBase):
         super().close()
 
 
+def new_run_id() -> str:
+    """Return an id that no other run has. It is in the names of the run's files."""
+    return uuid.uuid4().hex
+
+
+def unique_name(run_id: str) -> str:
+    """Return a part of a file's name that no other file has."""
+    return f"{run_id}-{secrets.token_hex(8)}"
+
+
 class ArchiveFiles:
     """The files of an archive, by their path in it. `files` is used where it is a directory."""
 
@@ -124,6 +141,13 @@ class ArchiveFiles:
             self.files.remove(directory / path)
         else:
             self.filesystem.delete_file(path)
+
+    def find(self, topic: str, run_id: str) -> list[str]:
+        """Return the files of a topic that a run has written in a directory. Raises OSError."""
+        if (root := self.location.directory) is None:
+            return []
+        found = (root / topic_directory(topic)).glob(f"*/*{run_id}*")
+        return [str(path.relative_to(root)) for path in found]
 
     def modified_ms(self, directory: str) -> dict[str, int]:
         """Return the paths of the files in a directory, with the times of their last change."""

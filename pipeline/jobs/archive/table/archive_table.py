@@ -21,7 +21,7 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from urllib.parse import unquote
 
@@ -37,6 +37,7 @@ from odradek.pipeline.jobs.archive.parquet.storage import (
     INTERNAL_DIRECTORY,
     ArchiveFiles,
     ArchiveLocation,
+    new_run_id,
 )
 from odradek.storage.files import Files
 
@@ -133,19 +134,44 @@ class ArchiveTable:
 
         Raises JobError, OSError.
         """
-        added = [] if records is None else write_records(self.files, rows.key.topic, records)
+        run_id = new_run_id()
+        topic = rows.key.topic
         actions: list[AddAction | RemoveAction] = []
+        added: list[WrittenFile] = []
 
         def change_files(state: ArchiveState) -> ArchiveState:
             actions[:] = [add_action(each) for each in added]
-            files = [file for file in self.data_files(rows.key.topic) if file.may_have(rows)]
-            for old, new in write_without(self.files, files, rows):
+            files = [file for file in self.data_files(topic) if file.may_have(rows)]
+            for old, new in write_without(self.files, files, rows, run_id):
                 actions.append(remove_action(old.path, data_change=True))
                 if new is not None:
                     actions.append(add_action(new))
             return change(state)
 
-        self._commit(lambda properties: self._write(actions, properties), change_files)
+        with self.discarding(run_id, [topic]):
+            if records is not None:
+                added += write_records(self.files, topic, records, run_id)
+            self._commit(lambda properties: self._write(actions, properties), change_files)
+
+    @contextmanager
+    def discarding(
+        self, run_id: str, topics: Iterable[str], committed: Set[str] = frozenset()
+    ) -> Iterator[None]:
+        """Delete the files of a run that fails, unless they are in `committed` or in the table.
+
+        Else a full disk would stay full. Those in an object store are left to vacuum: a commit of
+        which no answer has come may still be made there.
+        """
+        try:
+            yield
+        except Exception:
+            with suppress(JobError, OSError):
+                self.refresh()
+                for topic in topics:
+                    kept = {file.path for file in self.data_files(topic)} | committed
+                    for path in set(self.files.find(topic, run_id)) - kept:
+                        self.files.delete(path)
+            raise
 
     def add_columns(self, schema: pa.Schema) -> None:
         """Add the columns that the table lacks. Raises JobError if one has another type."""

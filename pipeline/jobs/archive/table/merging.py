@@ -5,7 +5,6 @@ files at the same time: both commits are made, and each record is there twice (d
 the merged files are committed like new records, by a commit that depends on what was read (table).
 """
 
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,7 +15,12 @@ import pyarrow as pa
 from odradek.pipeline.jobs.archive.parquet.dated_files import FileWriter, WrittenFile
 from odradek.pipeline.jobs.archive.parquet.parquet_format import ROW_GROUP_BYTES
 from odradek.pipeline.jobs.archive.parquet.plain_types import PlainFile
-from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, ArchiveLocation
+from odradek.pipeline.jobs.archive.parquet.storage import (
+    ArchiveFiles,
+    ArchiveLocation,
+    new_run_id,
+    unique_name,
+)
 from odradek.storage.files import Files
 
 from .data_files import DataFile
@@ -61,13 +65,14 @@ class MergingWork:
     location: ArchiveLocation
     files: Files = field(default_factory=Files)
     row_group_bytes: int = ROW_GROUP_BYTES
+    run_id: str = field(default_factory=new_run_id)
 
     def __call__(self, group: Sequence[DataFile]) -> Iterator[MergedFile]:
         """Write one file with the records of several. Raises OSError."""
         archive = ArchiveFiles(self.location, self.files)
         schemas = [_schema(archive, each) for each in group]
         schema = pa.unify_schemas(schemas, promote_options="permissive")
-        name = f"merged-{uuid.uuid4().hex}.parquet"
+        name = f"merged-{unique_name(self.run_id)}.parquet"
         writer = FileWriter(archive, group[0].topic, group[0].date, name, schema)
         waiting, waiting_bytes = [schema.empty_table()], 0
         for rows in _row_groups(archive, group):

@@ -2,10 +2,10 @@
 
 The table's library can replace rows, too, but it writes the files and commits them in one call. A
 power cut between that and their fsync would take the other rows of these files as well. So the
-files are written and synced here, and then committed like new records.
+files are written and synced here, and then committed like new records. `run_id` is in their names:
+see ArchiveTable.discard.
 """
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
@@ -13,15 +13,17 @@ import pyarrow.compute as pc
 
 from odradek.pipeline.jobs.archive.parquet.dated_files import DatedFiles, FileWriter, WrittenFile
 from odradek.pipeline.jobs.archive.parquet.plain_types import PlainFile
-from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles
+from odradek.pipeline.jobs.archive.parquet.storage import ArchiveFiles, unique_name
 from odradek.pipeline.jobs.offset_spans import Span
 
 from .data_files import DataFile, PartitionRows
 
 
-def write_records(archive: ArchiveFiles, topic: str, records: pa.Table) -> list[WrittenFile]:
+def write_records(
+    archive: ArchiveFiles, topic: str, records: pa.Table, run_id: str
+) -> list[WrittenFile]:
     """Write records of a topic, in order of offset, to new files. Raises OSError."""
-    files = DatedFiles(archive, topic, f"repaired-{uuid.uuid4().hex}")
+    files = DatedFiles(archive, topic, f"repaired-{unique_name(run_id)}")
     for batch in records.to_batches():
         files.add(batch)
     written = files.finish()
@@ -30,7 +32,7 @@ def write_records(archive: ArchiveFiles, topic: str, records: pa.Table) -> list[
 
 
 def write_without(
-    archive: ArchiveFiles, files: Iterable[DataFile], rows: PartitionRows
+    archive: ArchiveFiles, files: Iterable[DataFile], rows: PartitionRows, run_id: str
 ) -> Iterator[tuple[DataFile, WrittenFile | None]]:
     """Yield the files that have such rows, each with a new one of its other rows, if it has any.
 
@@ -40,10 +42,12 @@ def write_without(
         with PlainFile(archive.filesystem, file.path) as source:
             has_some = any(rows.select(group).num_rows for group in source.row_groups())
         if has_some:
-            yield file, _write_selected(archive, file, rows.others)
+            yield file, _write_selected(archive, file, rows.others, run_id)
 
 
-def write_span(archive: ArchiveFiles, file: WrittenFile, span: Span) -> WrittenFile | None:
+def write_span(
+    archive: ArchiveFiles, file: WrittenFile, span: Span, run_id: str
+) -> WrittenFile | None:
     """Return a file of the rows with these offsets, or None: the same one if it has no others.
 
     Raises OSError.
@@ -59,12 +63,15 @@ def write_span(archive: ArchiveFiles, file: WrittenFile, span: Span) -> WrittenF
         from_start, before_end = pc.greater_equal(offsets, span.start), pc.less(offsets, span.end)
         return table.filter(pc.and_(from_start, before_end))
 
-    written = _write_selected(archive, file, select)
+    written = _write_selected(archive, file, select, run_id)
     return None if written is None else written._replace(is_dead_letters=file.is_dead_letters)
 
 
 def _write_selected(
-    archive: ArchiveFiles, file: DataFile | WrittenFile, select: Callable[[pa.Table], pa.Table]
+    archive: ArchiveFiles,
+    file: DataFile | WrittenFile,
+    select: Callable[[pa.Table], pa.Table],
+    run_id: str,
 ) -> WrittenFile | None:
     """Write a file's selected rows to a new one, if there are any. Raises OSError."""
     writer: FileWriter | None = None
@@ -72,7 +79,7 @@ def _write_selected(
         for selected in map(select, source.row_groups()):
             if selected.num_rows:
                 if writer is None:
-                    name = f"rewritten-{uuid.uuid4().hex}.parquet"
+                    name = f"rewritten-{unique_name(run_id)}.parquet"
                     writer = FileWriter(archive, file.topic, file.date, name, source.schema)
                 writer.write(selected)
     if writer is None:
