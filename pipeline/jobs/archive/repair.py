@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import groupby, repeat
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from odradek.pipeline.jobs import JobError, OvertakenError
@@ -113,6 +114,9 @@ class Repair:
             parts += _tables(reading)
             ranges.append(reading.archived())
         records = pa.concat_tables(parts, promote_options="default") if parts else None
+        replaces = bool(removed) or records is not None
+        if replaces:
+            left = msgspec.structs.replace(left, repairs=(*left.repairs, first))
 
         def change(state: ArchiveState) -> ArchiveState:
             if state.of(archived.of) != archived:
@@ -122,7 +126,7 @@ class Repair:
                 )
             return state.with_partition(left).with_ranges(ranges)
 
-        if not removed and records is None:
+        if not replaces:
             self.table.append([], change)
             return "the last archived batches were written again; their records are the same"
         self.table.replace(dead, records, change)

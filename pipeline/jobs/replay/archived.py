@@ -58,6 +58,17 @@ class ArchivedPartition:
         rows = PartitionRows(self.state.of, start_offset)
         return read_by_offset(self.archive.filesystem(), paths, rows, COLUMNS)
 
+    def check_continued(self, next_offset: int, repairs: int) -> None:
+        """Raise JobError if records before `next_offset` were replaced since so many repairs."""
+        since = [offset for offset in self.state.repairs[repairs:] if offset < next_offset]
+        if since:
+            raise JobError(
+                f"the replay of {self.of} cannot be continued: it has sent records up to offset "
+                f"{next_offset - 1}, and the archive has others from offset {min(since)} on, "
+                f"because the log had lost those. Begin a new job without --job-id, for another "
+                f"topic or from that offset on (--from-offset)"
+            )
+
     def check(self, selection: Selection) -> None:
         """Raise JobError if the archive does not have all of the records, and may get them."""
         for start, end in self.state.missing(Span(self.state.wanted_start, self.state.end)):

@@ -165,6 +165,9 @@ def _begin(
         _commit_first(settings, plan, group)
         found = read_progress(group, plan.sources.keys())
     check_same_job(plan.content_hash, settings.job_id, list(found.values()))
+    for place, progress in found.items():
+        if not progress.is_done:
+            plan.sources[place].check_continued(progress.next_offset, progress.repairs)
     summary.notes += [
         f"{plan.sources[place].of} was archived after the job began: it is not part of it"
         for place in plan.sources

@@ -2,10 +2,12 @@
 
 topic, partition    the target's
 offset              the next offset of the source
-metadata            {"job": "00f3…", "partitions": 12, "records": 100, "done": false}
+metadata            {"job": "00f3…", "partitions": 12, "records": 100, "done": false, "repairs": 0}
 
 `job` is a hash of what the job replays. It cannot change. `partitions` is the number of marks with
 which the job began. If fewer exist, some have expired, and their partitions would be sent again.
+`repairs` is how often the archive of the partition had been repaired when its records were read.
+Earlier versions did not write it.
 """
 
 import json
@@ -29,6 +31,7 @@ class PartitionProgress(NamedTuple):
     next_offset: int = 0
     records: int = 0
     is_done: bool = False
+    repairs: int = 0
 
     def as_mark(self, place: Place) -> Mark:
         """Return the mark to commit for it."""
@@ -37,6 +40,7 @@ class PartitionProgress(NamedTuple):
             "partitions": self.partitions,
             "records": self.records,
             "done": self.is_done,
+            "repairs": self.repairs,
         }
         return Mark(*place, self.next_offset, json.dumps(metadata))
 
@@ -76,7 +80,12 @@ def _parse(mark: Mark) -> PartitionProgress:
     try:
         known = json.loads(mark.metadata)
         return PartitionProgress(
-            known["job"], known["partitions"], mark.offset, known["records"], known["done"]
+            known["job"],
+            known["partitions"],
+            mark.offset,
+            known["records"],
+            known["done"],
+            known.get("repairs", 0),
         )
     except (ValueError, KeyError, TypeError):
         raise JobError(

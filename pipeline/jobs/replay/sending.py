@@ -184,6 +184,7 @@ class _Sending:
             seen = self._result.progress
 
     def _send_rest(self, writer: PartWriter, progress: PartitionProgress) -> None:
+        progress = progress._replace(repairs=len(self._wanted.source.state.repairs))
         self._begin(writer, progress)
         for table in self._tables(progress.next_offset):
             wait_s = self._send_rate.reserve(table.num_rows)

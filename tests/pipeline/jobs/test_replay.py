@@ -251,6 +251,47 @@ def test_a_killed_replay_continues_and_each_record_is_there_once(
     assert all(row in remaining for row in wanted)
 
 
+@pytest.mark.parametrize("lost_from", [10, 50])
+def test_a_replay_goes_on_unless_records_that_it_has_sent_were_replaced(
+    tmp_path: Path, broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch, lost_from: int
+) -> None:
+    log = LogBox(tmp_path / "log", files=QuickFiles()).open()
+    log.assign_topic_id(b"a" * 16)
+    for number in range(60):
+        put(log, b"%d" % number)
+    archive = ArchiveSettings(
+        log_directories=[tmp_path / "log"], archive=at(tmp_path / "archive"), until_end=True
+    )
+    archive_here(archive, QuickFiles())
+    settings = settings_for(tmp_path, broker)
+    sent = sending._rows
+
+    def interrupted(table: pa.Table, topic: str, partition: int) -> Iterator[OutgoingRow]:
+        if table["offset"][0].as_py() >= 40:
+            raise JobError("interrupted")
+        return sent(table, topic, partition)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(sending, "_PART_BYTES", 1)
+        patches.setattr(send_rate, "_MAX_AT_ONCE", 20)
+        patches.setattr(sending, "_rows", interrupted)
+        with pytest.raises(JobError, match="interrupted"):
+            replay_here(settings)
+    log.truncate_to(lost_from, NOW_MS)
+    for _ in range(60):
+        put(log, b"new")
+    assert len(archive_here(archive, QuickFiles()).repaired) == 1
+    if lost_from == 10:
+        refusal = "up to offset 39, and the archive has others from offset 10 on"
+        with pytest.raises(JobError, match=refusal):
+            replay_here(again(settings))
+    else:
+        replay_here(again(settings))
+        replay_here(again(settings))
+        expected = without_offset(logged(log.directory))
+        assert in_topic(broker, tmp_path.name) == expected
+
+
 def test_a_record_that_is_refused_stops_the_partition_there(
     tmp_path: Path, broker: BrokerProcess
 ) -> None:

@@ -73,7 +73,8 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     are covered, too. With `dropped_values`, a null in the column `value` may have been a value in
     the topic. Rows before `changed_before` may have been changed by another writer, which the user
     has accepted. `log_start` is where the log began when the first of its ranges was planned; None
-    in a state of an earlier version.
+    in a state of an earlier version. `repairs` are the offsets from which on records were replaced
+    because the log had lost them, the oldest repair first.
     """
 
     of: PartitionKey
@@ -84,6 +85,7 @@ class PartitionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     dropped_values: bool = False
     changed_before: int = 0
     log_start: int | None = None
+    repairs: tuple[int, ...] = ()
 
     @property
     def start(self) -> int:
