@@ -63,7 +63,7 @@ class FollowingArchive:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Open the table, which is created if there is none. Raises JobError, OSError."""
-        self._settings = replace(settings, until_end=True)
+        self._settings = replace(settings, until_end=True, waits_for_topics=True)
         self._run = ArchiveRun(runner, self._settings, files=files)
         self._merging_runner = merging_runner
         self._report = report

@@ -26,18 +26,31 @@ class TopicChoice:
 
     def partitions(self, directories: "LogDirectories") -> list[TopicPartition]:
         """Return the selected partitions, sorted. Raises JobError if a named topic is missing."""
+        found, missing = self.existing_partitions(directories)
+        if missing:
+            raise JobError(missing)
+        return found
+
+    def existing_partitions(
+        self, directories: "LogDirectories"
+    ) -> tuple[list[TopicPartition], str]:
+        """Return the selected partitions, sorted, and which named topics are missing, or ""."""
         existing = directories.partitions()
+        matches = self.matcher()
         where = f" in {', '.join(map(str, directories.paths))}"
-        selected = set(self.select({each.topic for each in existing}, where))
-        return [each for each in existing if each.topic in selected]
+        missing = self._missing({each.topic for each in existing}, where)
+        return [each for each in existing if matches(each.topic)], missing
 
     def select(self, topics: Collection[str], where: str = "") -> list[str]:
         """Return the selected topics. Raises JobError if a named topic is missing."""
         matches = self.matcher()
-        missing = set(self.names).difference(topics)
-        if missing:
-            raise JobError(f"no topic {', '.join(sorted(missing))}{where}")
+        if missing := self._missing(topics, where):
+            raise JobError(missing)
         return list(filter(matches, topics))
+
+    def _missing(self, topics: Collection[str], where: str) -> str:
+        missing = set(self.names).difference(topics)
+        return f"no topic {', '.join(sorted(missing))}{where}" if missing else ""
 
     def matcher(self) -> Callable[[str], bool]:
         """Return what tells whether a topic is selected. Raises JobError."""

@@ -59,6 +59,7 @@ class ArchiveSettings:
     `registry` says that they have schemas of a registry; without `keep_value`, the bytes of such
     values are not archived. `accept_changes`: records that other writers of the table have changed
     stay so. `skip_unreadable`: batches that cannot be read are left out for good.
+    `waits_for_topics`: a named topic that is missing is a problem, and the others are archived.
     `max_split_bytes` is the size of the part of a log that goes into one file, at most. In
     `iceberg_catalog`, a file of SQLite, the table is listed for readers of Iceberg, too.
     """
@@ -75,6 +76,7 @@ class ArchiveSettings:
     accept_changes: bool = False
     skip_unreadable: bool = False
     verify_crc: bool = True
+    waits_for_topics: bool = False
     max_split_bytes: int = MAX_PART_BYTES
     iceberg_catalog: Path | None = None
 
@@ -234,7 +236,11 @@ class ArchiveRun:
     def _plans(self) -> list[PartitionPlan]:
         """Plan all partitions. Those that have diverged are repaired before."""
         planner = _planner(self._settings, self._files, self._table.state, self._stable_offsets)
-        partitions = self._settings.topics.partitions(planner.directories)
+        partitions, missing = self._settings.topics.existing_partitions(planner.directories)
+        if missing and not self._settings.waits_for_topics:
+            raise JobError(missing)
+        if missing:
+            self.summary.problems.append(missing)
         return [self._plan(planner, partition) for partition in partitions]
 
     def _plan(self, planner: Planner, partition: TopicPartition) -> PartitionPlan:

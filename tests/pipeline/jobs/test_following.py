@@ -17,6 +17,7 @@ from odradek.pipeline.jobs.archive.stable_offsets import StableOffsets
 from odradek.pipeline.jobs.archive.table import archive_table
 from odradek.pipeline.jobs.archive.table.state import PartitionKey
 from odradek.pipeline.jobs.following import FollowingArchive, Intervals, Round
+from odradek.pipeline.jobs.topic_choice import TopicChoice
 from odradek.pipeline.reading.isolation import last_stable_offset, open_transactions
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.storage.log import PartitionLog
@@ -201,6 +202,24 @@ def test_a_damaged_checkpoint_is_a_problem_until_it_is_repaired(tmp_path: Path) 
     problems = [each.summary.problems for each in followed.rounds]
     assert [len(each) for each in problems] == [0, 1, 1, 0]
     assert "log-start-offset-checkpoint, line 3: " in problems[1][0]
+    assert followed.rows() == logged(box.directory)
+
+
+def test_a_topic_that_was_deleted_is_a_problem_and_the_others_are_archived(tmp_path: Path) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    followed.settings = replace(followed.settings, topics=TopicChoice(names=["orders", "b"]))
+    other = box.directory.with_name("b-0")
+    other.mkdir()
+
+    def delete() -> None:
+        other.rmdir()
+        put(log, b"1")
+
+    followed.follow(delete, lambda: put(log, b"2"), other.mkdir)
+    problem = f"no topic b in {tmp_path / 'log'}"
+    assert [each.summary.problems for each in followed.rounds] == [[], [problem], [problem], []]
+    assert [each.error for each in followed.rounds] == [""] * 4
     assert followed.rows() == logged(box.directory)
 
 
