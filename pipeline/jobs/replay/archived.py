@@ -40,8 +40,9 @@ class ArchivedPartition:
 
     @property
     def records(self) -> int:
-        """An upper bound of the number of selected records."""
-        return sum(file.records for file in self.files)
+        """An upper bound of the number of selected records. Raises OSError."""
+        filesystem = self.archive.filesystem()
+        return sum(file.count_records(filesystem) for file in self.files)
 
     @property
     def size_bytes(self) -> int:

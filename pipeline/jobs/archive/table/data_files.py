@@ -21,12 +21,16 @@ _OFFSET = "offset"
 
 
 class DataFile(NamedTuple):
-    """A file of the table. Bounds are inclusive; a bound that is not known is None."""
+    """A file of the table. Bounds are inclusive.
+
+    A bound that is not known is None, and so is the number of records: another writer has written
+    the file again, without statistics.
+    """
 
     path: str
     topic: str
     date: str | None
-    records: int
+    records: int | None
     size_bytes: int
     offsets: tuple[int | None, int | None]
     partitions: tuple[int | None, int | None]
@@ -59,6 +63,12 @@ class DataFile(NamedTuple):
         dates = [None if date is None else str(date) for date in column("partition.date")]
         topics, records = column("partition.topic"), column("num_records")
         return list(map(cls, column("path"), topics, dates, records, column("size_bytes"), *bounds))
+
+    def count_records(self, filesystem: pafs.FileSystem) -> int:
+        """Return the number of records, if need be from the file. Raises OSError."""
+        if self.records is not None:
+            return self.records
+        return int(pq.read_metadata(self.path, filesystem=filesystem).num_rows)
 
     def may_have(self, wanted: "PartitionRows") -> bool:
         """Whether it may have some of these rows, by its bounds. The topic is not compared."""

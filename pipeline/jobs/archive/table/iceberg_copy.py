@@ -24,7 +24,6 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import to_bytes
 from pyiceberg.exceptions import (
@@ -163,11 +162,13 @@ class IcebergCopy:
         wanted = DataFile.all_of(pa.table(archive.delta.get_add_actions(flatten=True)))
         uris = {f"{self._root}/{each.path}": each for each in wanted}
         removed = [there[uri] for uri in there.keys() - uris.keys()]
+        filesystem = archive.files.filesystem
         with table.transaction() as change:
             with change.update_schema() as columns:
                 columns.union_by_name(_schema(archive))
             added = [
-                _iceberg_file(uri, uris[uri], table) for uri in sorted(uris.keys() - there.keys())
+                _iceberg_file(uri, uris[uri], uris[uri].count_records(filesystem), table)
+                for uri in sorted(uris.keys() - there.keys())
             ]
             if added or removed:
                 update = change.update_snapshot({_VERSION: str(archive.delta.version())})
@@ -254,10 +255,7 @@ def _schema(archive: ArchiveTable) -> pa.Schema:
     return pa.schema(archive.delta.schema().to_arrow())
 
 
-def _iceberg_file(uri: str, file: DataFile, table: Table) -> IcebergFile:
-    records = file.records
-    if records is None:  # another writer has merged files without statistics
-        records = pq.read_metadata(uri.removeprefix("file://")).num_rows
+def _iceberg_file(uri: str, file: DataFile, records: int, table: Table) -> IcebergFile:
     lower, upper = (_bounds(table.schema(), file, which) for which in (0, 1))
     day = None if file.date is None else (datetime.date.fromisoformat(file.date) - _EPOCH).days
     made = IcebergFile.from_args(
