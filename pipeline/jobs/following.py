@@ -99,6 +99,9 @@ class FollowingArchive:
             summary.notes.append(str(other))
         except (JobError, OSError) as failure:
             error, summary = str(failure), self._run.summary
+        except Exception as failure:  # like one of Arrow, for a damaged file
+            _logger.exception("a round failed")
+            error, summary = repr(failure), self._run.summary
         summary.problems += self._merge_problems
         return Round(summary, self._clock() - began, error)
 

@@ -268,8 +268,8 @@ class ArchiveRun:
             self.summary.repaired.append(f"{partition}: {repair.repair(partition)}")
         except OvertakenError:
             raise
-        except (JobError, CorruptRecordError) as error:
-            return PartitionPlan(partition, problem=str(error))
+        except (JobError, CorruptRecordError, OSError, pa.ArrowException) as error:
+            return PartitionPlan(partition, problem=f"the archive was not repaired: {error}")
         return replace(planner, state=self._table.state).plan(partition)
 
     def _commit(self, run_id: str) -> None:

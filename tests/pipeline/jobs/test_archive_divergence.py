@@ -15,7 +15,7 @@ from odradek.pipeline.jobs.archive.repair import first_difference
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.storage.files import OpenFile
-from tests.support.archives import archive_here, at, logged, rows_of, seen
+from tests.support.archives import archive_here, at, data_files, logged, rows_of, seen
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import clean
 from tests.support.log_box import NOW_MS, LogBox, put
@@ -220,6 +220,29 @@ def test_a_damaged_log_takes_nothing_from_the_archive(tmp_path: Path) -> None:
     assert "the log has lost archived records, and " in summary.problems[0]
     assert "stored CRC" in summary.problems[0]
     assert archived(settings) == before
+
+
+def test_a_damaged_file_of_the_archive_stops_only_the_repair_of_its_partition(
+    tmp_path: Path,
+) -> None:
+    log = Log(tmp_path)
+    log.put(b"kept", 10)
+    settings = settings_for(tmp_path)
+    archive_here(settings, QUICK)
+    (path,) = data_files(settings.archive)
+    sound = path.read_bytes()
+    log.lose_from(8)
+    log.put(b"new", 3)
+    other = LogBox(tmp_path / "log", files=QUICK)
+    other.directory = tmp_path / "log" / "zebra-0"
+    put(other.open(), b"1")
+    path.write_bytes(sound[:-20])
+    summary = archive_here(settings, QUICK)
+    assert summary.problems[0].startswith("orders-0: the archive was not repaired: ")
+    assert summary.topics["zebra"].records == 1
+    path.write_bytes(sound)
+    archive_here(settings, QUICK)
+    assert archived(settings) == log.records + logged(other.directory)
 
 
 def test_a_log_that_was_archived_up_to_a_damaged_batch_may_lose_records(tmp_path: Path) -> None:

@@ -282,6 +282,24 @@ def test_merging_that_fails_is_a_problem_until_it_succeeds_and_no_failed_round(
     assert followed.rows() == logged(box.directory)
 
 
+def test_a_round_that_fails_by_a_mistake_of_our_own_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+
+    def refuse(_: object) -> None:
+        raise TypeError("of our own")
+
+    def break_off() -> None:
+        put(log, b"1")
+        monkeypatch.setattr(ArchiveRun, "read", refuse)
+
+    followed.follow(break_off, monkeypatch.undo)
+    assert [each.error for each in followed.rounds] == ["", "TypeError('of our own')", ""]
+    assert followed.rows() == logged(box.directory)
+
+
 def test_a_round_that_fails_beside_merging_reports_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,7 +86,8 @@ class ArchiveTable:
         self._check_format()
         self._synced: set[str] = set()  # names in _delta_log that are synced
         self._examined = -1  # the newest version whose changes are known
-        self._number, self.state = self._read_state()
+        with self._reading():
+            self._number, self.state = self._read_state()
         if refuse_changes:
             self._refuse_changes()
 
@@ -105,8 +106,9 @@ class ArchiveTable:
     # -- rows --------------------------------------------------------------------------------------
 
     def data_files(self, *topics: str) -> list[DataFile]:
-        """Return the files with records of these topics. Raises OSError."""
-        actions = pa.table(self.delta.get_add_actions(flatten=True))
+        """Return the files with records of these topics. Raises JobError, OSError."""
+        with self._reading():
+            actions = pa.table(self.delta.get_add_actions(flatten=True))
         wanted = pa.array(topics, actions["partition.topic"].type)
         return DataFile.all_of(actions.filter(pc.is_in(actions["partition.topic"], wanted)))
 
@@ -290,12 +292,17 @@ class ArchiveTable:
 
     def refresh(self) -> None:
         """Read what other processes have committed. Raises JobError, OSError."""
-        try:
+        with self._reading():
             self.delta.update_incremental()
             self._number, self.state = self._read_state()
+        self._refuse_changes()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
         except DeltaError as error:
             raise JobError(f"cannot read the archive {self.location}: {_reason(error)}") from error
-        self._refuse_changes()
 
     # -- other writers -----------------------------------------------------------------------------
 
