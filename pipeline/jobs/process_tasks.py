@@ -6,10 +6,12 @@ share one result queue. A worker that is killed while it writes there leaves the
 forever.
 
 Workers are spawned, not forked, because Arrow and librdkafka start threads in this process. Workers
-end when this process ends, however it ends. Control-C reaches only this process: workers block
-SIGINT, and are killed when the iterator of results is closed.
+end when this process ends, however it ends. Control-C and SIGTERM, which a terminal or systemd
+sends to all processes of a job, are handled by this process alone: workers block both, and are
+killed when the iterator of results is closed.
 """
 
+import atexit
 import multiprocessing
 import os
 import pickle
@@ -27,6 +29,7 @@ from odradek.pipeline.jobs import JobError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -119,8 +122,9 @@ class _Worker:
     def __init__(self) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
-        with _sigint_blocked():  # a child inherits the mask
+        with _signals_blocked():  # a child inherits the mask
             self._process.start()
+        atexit.register(self.kill)  # before multiprocessing sends SIGTERM, and waits for its end
         theirs.close()  # so the pipe ends when the worker does
 
     def start(self, work: Callable[[Any], Iterable[Any]], item: object) -> None:
@@ -151,6 +155,7 @@ class _Worker:
 
     def close(self) -> None:
         """Wait for the end of the killed process."""
+        atexit.unregister(self.kill)
         self._process.join()
         self._process.close()
         self.pipe.close()
@@ -167,27 +172,29 @@ def _reason_of_death(exit_code: int | None) -> str:
 
 
 @contextmanager
-def _sigint_blocked() -> Iterator[None]:
-    """Block SIGINT for the children that are started inside.
+def _signals_blocked() -> Iterator[None]:
+    """Block the signals that end a job for the children that are started inside.
 
-    Another thread of this process, such as one of a library, may still receive a SIGINT. It is
-    noted, and raised again at the end.
+    Another thread of this process, such as one of a library, may still receive one. It is noted,
+    and raised again at the end.
     """
-    resource_tracker.ensure_running()  # else the first start would start it, which unblocks SIGINT
+    resource_tracker.ensure_running()  # else the first start would start it, which unblocks them
     is_main = threading.current_thread() is threading.main_thread()
-    came: list[int] = []
-    handler = (
-        signal.signal(signal.SIGINT, lambda number, _: came.append(number)) if is_main else None
+    came: set[int] = set()
+    handlers = (
+        {each: signal.signal(each, lambda number, _: came.add(number)) for each in _ENDING}
+        if is_main
+        else {}
     )
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
     finally:
-        if is_main:
-            signal.signal(signal.SIGINT, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    if came:
-        signal.raise_signal(signal.SIGINT)
+    for each in came:
+        signal.raise_signal(each)
 
 
 def _serve(pipe: Connection) -> None:

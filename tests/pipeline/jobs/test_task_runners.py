@@ -116,31 +116,33 @@ class TestProcesses(RunnerCases):
         with pytest.raises(JobError, match=r"test: .*pickle"):
             list(runner.run(locks, [1], "test"))
 
-    def test_control_c_does_not_reach_the_first_processes_of_a_program(self) -> None:
+    def test_signals_that_end_a_job_do_not_reach_the_first_processes_of_a_program(self) -> None:
         program = (
             "import functools, signal\n"
             "from odradek.pipeline.jobs.process_tasks import ProcessTasks\n"
             "blocked = functools.partial(signal.pthread_sigmask, signal.SIG_BLOCK)\n"
             "for _, signals in ProcessTasks(2).run(blocked, [(), ()], 'test'):\n"
-            "    print([each.name for each in signals])\n"
+            "    print(sorted(each.name for each in signals))\n"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        assert done.stdout.splitlines() == ["['SIGINT']"] * 2
+        assert done.stdout.splitlines() == ["['SIGINT', 'SIGTERM']"] * 2
 
-    def test_a_signal_while_processes_start_is_handled_as_at_other_times(self) -> None:
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+    def test_a_signal_while_processes_start_is_handled_as_at_other_times(self, name: str) -> None:
         """A thread of a library gets it, because this one has blocked it."""
         program = (
             "import os, signal, threading\n"
             "from multiprocessing import util\n"
             "from odradek.pipeline.jobs.process_tasks import ProcessTasks\n"
-            "signal.signal(signal.SIGINT, lambda *_: print('handled'))\n"
+            f"signal.signal(signal.{name}, lambda *_: print('handled'))\n"
             "threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
             "start = util.spawnv_passfds\n"
             "def interrupted(*arguments):\n"
-            "    os.kill(os.getpid(), signal.SIGINT)\n"
+            f"    os.kill(os.getpid(), signal.{name})\n"
             "    return start(*arguments)\n"
             "util.spawnv_passfds = interrupted\n"
-            "print(list(ProcessTasks(1).run(range, [2], 'test')))\n"
+            "tasks = ProcessTasks(1)\n"  # it is there until the program ends
+            "print(list(tasks.run(range, [2], 'test')))\n"
         )
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert set(done.stdout.splitlines()) == {"handled", "[(0, [0, 1])]"}, done.stderr
