@@ -125,6 +125,7 @@ def _planned(settings: "ArchiveSettings") -> int:
     plans = plan_archive(settings)
     summary = ArchiveSummary()
     summary.add_plans(plans)
+    summary.add_lost(plans)
     offsets: dict[str, int] = {}
     for plan in plans:
         wanted = sum(each.end - each.start for each in plan.ranges)

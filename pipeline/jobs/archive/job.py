@@ -178,6 +178,7 @@ class ArchiveRun:
         lost = [each for plan in plans for each in plan.lost]
         if lost:
             self._table.append([], self._with(lost))
+            self.summary.add_lost(plans)  # only now: else a run that fails would count them, too
         self._run_tasks(self._tasks(plans))
         self._follow_in_iceberg()
 
@@ -275,7 +276,7 @@ class ArchiveRun:
     def _commit(self, run_id: str) -> None:
         written, self._written = self._written, []
         for each in written:
-            self.summary.add_written(each)
+            self.summary.add_problems(each)
         try:
             self._append(written)
         except OvertakenError:
@@ -291,12 +292,13 @@ class ArchiveRun:
                 return
 
     def _append(self, written: Sequence[WrittenRange]) -> None:
-        ranges = [each.archived for each in written if each.archived.end > each.archived.start]
-        if ranges:
+        written = [each for each in written if each.archived.end > each.archived.start]
+        if written:
             files = [file for each in written for file in each.files]
-            self._table.append(files, self._with(ranges))
+            self._table.append(files, self._with([each.archived for each in written]))
             self._committed.update(file.path for file in files)
-            self.summary.add_committed(files)
+            for each in written:
+                self.summary.add_committed(each)
 
     def _with(self, ranges: Sequence[ArchivedRange]) -> Callable[[ArchiveState], ArchiveState]:
         """Return the change of the state that a commit of these ranges makes."""

@@ -45,4 +45,6 @@ def _part(archive: ArchiveFiles, written: WrittenRange, span: Span, run_id: str)
         lost=tuple(overlap(archived.lost, [span])),
         skipped=tuple(overlap(archived.skipped, [span])),
     )
-    return written._replace(archived=part, files=files)
+    return written._replace(
+        archived=part, files=files, skipped=written.skipped if part.skipped else ()
+    )

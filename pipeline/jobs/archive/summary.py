@@ -40,7 +40,7 @@ class ArchiveSummary:
     problems: list[str] = field(default_factory=list)
 
     def add_plans(self, plans: Sequence[PartitionPlan]) -> None:
-        """Count what was found when the run began."""
+        """Count what was found when the run began, without lost offsets."""
         for plan in plans:
             topic = self._topic(plan.partition.topic)
             topic.partitions += 1
@@ -53,29 +53,38 @@ class ArchiveSummary:
                 )
             if plan.problem:
                 self.problems.append(f"{plan.partition}: {plan.problem}")
+
+    def add_lost(self, plans: Iterable[PartitionPlan]) -> None:
+        """Count the offsets that were lost before the run began."""
+        for plan in plans:
             for each in plan.lost:
                 self._add_lost(plan.partition, each.lost)
 
-    def add_written(self, written: WrittenRange) -> None:
-        """Count a range that is about to be committed."""
+    def add_problems(self, written: WrittenRange) -> None:
+        """Add the messages of a range, whether or not it is committed."""
         partition = written.archived.of.without_id
-        topic = self._topic(partition.topic)
-        topic.absent += written.archived.absent
-        topic.skipped += sum(span.size for span in written.archived.skipped)
-        self.skipped += [f"{partition}: {each}" for each in written.skipped]
-        self._add_lost(partition, written.archived.lost)
         if written.error:
             self.problems.append(f"{partition}: {written.error}")
         if written.note:
             self.notes.append(f"{partition}: {written.note}")
+
+    def add_committed(self, written: WrittenRange) -> None:
+        """Count a range that was committed."""
+        archived = written.archived
+        partition = archived.of.without_id
+        topic = self._topic(partition.topic)
+        topic.absent += archived.absent
+        topic.skipped += sum(span.size for span in archived.skipped)
+        self.skipped += [f"{partition}: {each}" for each in written.skipped]
+        self._add_lost(partition, archived.lost)
+        self._add_files(written.files)
 
     def _add_lost(self, partition: TopicPartition, lost: Iterable[Span]) -> None:
         for span in lost:
             self._topic(partition.topic).lost += span.size
             self.lost.append(f"{partition}: offsets {span.start} to {span.end - 1}")
 
-    def add_committed(self, files: Iterable[WrittenFile]) -> None:
-        """Count files that were committed."""
+    def _add_files(self, files: Iterable[WrittenFile]) -> None:
         for file in files:
             topic = self._topic(file.topic)
             topic.files += 1

@@ -300,6 +300,29 @@ def test_a_round_that_fails_by_a_mistake_of_our_own_is_tried_again(
     assert followed.rows() == logged(box.directory)
 
 
+def test_what_a_failed_round_could_not_commit_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = log_at(tmp_path)
+    followed = Followed(tmp_path)
+    put(log, b"1")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise DeltaError("read-only")
+
+    def lose() -> None:
+        Writer(1, producers=False).write(log, 60)
+        log.delete_first_segments(len(box.names(".log")) - 1, NOW_MS)
+        monkeypatch.setattr(archive_table, "_RETRY_S", 0)
+        monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse)
+
+    followed.follow(lose, lambda: None, monkeypatch.undo)
+    lost = [each.summary.total().lost for each in followed.rounds]
+    assert lost == [0, 0, 0, log.log_start_offset - 1]
+    assert [len(each.summary.lost) for each in followed.rounds] == [0, 0, 0, 1]
+    assert [bool(each.error) for each in followed.rounds] == [False, True, True, False]
+
+
 def test_a_round_that_fails_beside_merging_reports_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
