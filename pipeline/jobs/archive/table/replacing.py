@@ -3,7 +3,7 @@
 The table's library can replace rows, too, but it writes the files and commits them in one call. A
 power cut between that and their fsync would take the other rows of these files as well. So the
 files are written and synced here, and then committed like new records. `run_id` is in their names:
-see ArchiveTable.discard.
+see ArchiveTable.discarding.
 """
 
 from collections.abc import Callable, Iterable, Iterator
