@@ -74,12 +74,19 @@ def _by_topic(offsets: Offsets) -> dict[str, dict[str, Any]]:
 
 
 def _by_partition(topics: Mapping[str, Mapping[str, Any]]) -> dict[TopicPartition, int]:
-    return {
+    offsets = {
         TopicPartition(topic, int(name)): int(offset)
         for topic, of_topic in topics.items()
         for name, offset in of_topic.items()
         if name != _TOPIC_ID
     }
+    for partition, offset in offsets.items():
+        if offset < 0:  # it would be taken for "from the beginning" or "from the end"
+            raise ValueError(
+                f"the checkpoint has offset {offset} of {partition}, which cannot be one: "
+                "use a new checkpoint"
+            )
+    return offsets
 
 
 def from_json_object(parsed: Mapping[str, Mapping[str, Any]]) -> StreamOffsets:

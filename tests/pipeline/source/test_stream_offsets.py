@@ -31,3 +31,11 @@ def test_offsets_without_ids_are_those_of_sparks_kafka_source() -> None:
 def test_an_id_that_is_none_is_an_error() -> None:
     with pytest.raises(ValueError, match="is not a base64 id"):
         from_json_object({"a": {"0": 23, "topicId": "x"}})
+
+
+@pytest.mark.parametrize(
+    "topics", [{"a": {"0": -1001}}, {"a": {"0": 5}, "#begins": {"a": {"0": -1}}}]
+)
+def test_an_offset_that_cannot_be_one_is_an_error(topics: dict[str, dict[str, int]]) -> None:
+    with pytest.raises(ValueError, match=r"offset -\d+ of a-0"):
+        from_json_object(topics)
