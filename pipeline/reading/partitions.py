@@ -36,12 +36,21 @@ class LogDirectories:
         self._high_watermarks = HighWatermarks(self.files, self.paths, self._checkpoints)
 
     def partitions(self) -> list[TopicPartition]:
-        """Return all partitions, sorted."""
-        return sorted({partition for path in self.paths for partition in self._listed(path)})
+        """Return all partitions, sorted.
+
+        Lists again while a partition seems to be gone. A broker may move one to a directory that
+        has just been listed, from one that has not: it is in none of the lists.
+        """
+        listed = self._listed()
+        while len(self.paths) > 1:
+            before, listed = listed, self._listed()
+            if before <= listed:
+                break
+        return sorted(listed)
 
     def find(self, partition: TopicPartition) -> Path | None:
         """Return a partition's directory now, or None. A broker may move it at any time."""
-        for path in self.paths:
+        for path in 2 * self.paths:  # it may be moved to the first while the second is looked at
             directory = path / str(partition)
             if self.files.is_directory(directory):
                 return directory
@@ -93,7 +102,10 @@ class LogDirectories:
             raise FileNotFoundError(f"{directory} was deleted or moved while it was read")
         return self._high_watermarks.of(partition, topic_id, directory.parent, log_end)
 
-    def _listed(self, path: Path) -> Iterator[TopicPartition]:
+    def _listed(self) -> set[TopicPartition]:
+        return {partition for path in self.paths for partition in self._listed_in(path)}
+
+    def _listed_in(self, path: Path) -> Iterator[TopicPartition]:
         for name in self.files.list_directory(path):
             try:
                 parsed = parse_partition_directory(name)

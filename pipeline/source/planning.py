@@ -10,12 +10,17 @@ from odradek.storage.topic_partition import TopicPartition
 
 from .options import ReadOptions
 from .origin import Origin
-from .resolving import ending_offsets, selected_partitions, starting_offsets
+from .resolving import (
+    ending_offsets,
+    required_bounds,
+    selected_partitions,
+    starting_offsets,
+)
 
 
 def plan_batch(origin: Origin, options: ReadOptions) -> list[OffsetRange]:
     """Return the ranges of a batch query's tasks. Raises OptionError, DataLostError, OSError."""
-    bounds = origin.bounds(selected_partitions(origin, options))
+    bounds = required_bounds(origin, options, selected_partitions(origin, options))
     start = starting_offsets(origin, options, bounds)
     end = ending_offsets(origin, options, bounds)
     ranges = {each: (start[each], end[each]) for each in sorted(start.keys() & end.keys())}

@@ -1,7 +1,9 @@
 """Resolves the starting and ending positions of the options to an offset for each partition."""
 
 import logging
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.bounds import OffsetBounds
@@ -25,6 +27,10 @@ from .positions import (
 _logger = logging.getLogger(__name__)
 
 Bounds = Mapping[TopicPartition, OffsetBounds]
+Found = TypeVar("Found")
+
+_LOOKS = 10
+_WAIT_S = 0.2
 
 
 def selected_partitions(origin: Origin, options: ReadOptions) -> list[TopicPartition]:
@@ -39,6 +45,50 @@ def selected_partitions(origin: Origin, options: ReadOptions) -> list[TopicParti
     return options.topics.choose(existing)
 
 
+def bounds_of(
+    origin: Origin, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, OffsetBounds]:
+    """Return the bounds of those partitions that exist. Looks again for the others."""
+    return _found_again(partitions, origin.bounds)
+
+
+def required_bounds(
+    origin: Origin, options: ReadOptions, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, OffsetBounds]:
+    """Do the same. Raises DataLostError if one does not exist (failOnDataLoss)."""
+    bounds = bounds_of(origin, partitions)
+    _report_missing(options, partitions, bounds)
+    return bounds
+
+
+def _found_again(
+    partitions: Collection[TopicPartition],
+    find: Callable[[list[TopicPartition]], dict[TopicPartition, Found]],
+) -> dict[TopicPartition, Found]:
+    """Return what is found of partitions that exist; looks again for those that are not found.
+
+    A partition is not found for a moment while it is moved to another log directory, or if its
+    leader does not know yet that it is the leader. Such a partition has rows.
+    """
+    found: dict[TopicPartition, Found] = {}
+    for look in range(_LOOKS):
+        missing = [each for each in partitions if each not in found]
+        if not missing:
+            break
+        if look > 0:
+            time.sleep(_WAIT_S)
+        found |= find(missing)
+    return found
+
+
+def _report_missing(
+    options: ReadOptions, wanted: Collection[TopicPartition], found: Collection[TopicPartition]
+) -> None:
+    missing = set(wanted) - set(found)
+    if missing:
+        report_loss(options, f"{format_partitions(missing)} no longer exist; data may be lost")
+
+
 def report_loss(options: ReadOptions, what: str, otherwise: str = "continues without") -> None:
     """Raise DataLostError, or log a warning if failOnDataLoss is false."""
     if options.fail_on_data_loss:
@@ -51,6 +101,7 @@ def starting_offsets(
 ) -> dict[TopicPartition, int]:
     """Return where to begin in each of these partitions. Raises OptionError, DataLostError."""
     offsets = _resolve(origin, "starting", options.starting, bounds)
+    _report_missing(options, bounds, offsets)
     for partition, offset in offsets.items():
         if offset is None and not options.latest_if_no_match:
             raise OptionError(
@@ -64,7 +115,9 @@ def ending_offsets(
     origin: Origin, options: ReadOptions, bounds: Bounds
 ) -> dict[TopicPartition, int]:
     """Return where to end. Raises OptionError, DataLostError."""
-    return _within(options, _resolve(origin, "ending", options.ending, bounds), bounds)
+    offsets = _resolve(origin, "ending", options.ending, bounds)
+    _report_missing(options, bounds, offsets)
+    return _within(options, offsets, bounds)
 
 
 def _resolve(
@@ -82,10 +135,19 @@ def _resolve(
                 if partition in bounds
             }
         case AtTime(timestamp_ms):
-            return origin.offsets_at(dict.fromkeys(bounds, timestamp_ms), bounds)
+            return _offsets_at(origin, dict.fromkeys(bounds, timestamp_ms), bounds)
         case ByTime(timestamps_ms):
             _check_same(f"{edge}OffsetsByTimestamp", "topics", timestamps_ms, bounds)
-            return origin.offsets_at(timestamps_ms, bounds)
+            return _offsets_at(origin, timestamps_ms, bounds)
+
+
+def _offsets_at(
+    origin: Origin, timestamps_ms: Offsets, bounds: Bounds
+) -> dict[TopicPartition, int | None]:
+    def find(missing: list[TopicPartition]) -> dict[TopicPartition, int | None]:
+        return origin.offsets_at({each: timestamps_ms[each] for each in missing}, bounds)
+
+    return _found_again(bounds, find)
 
 
 def _resolve_offset(offset: int, bounds: OffsetBounds) -> int:

@@ -40,7 +40,13 @@ from .options import ReadOptions
 from .origin import Origin
 from .planning import split_ranges
 from .positions import LATEST, Everywhere, Offsets, format_partitions
-from .resolving import report_loss, selected_partitions, starting_offsets
+from .resolving import (
+    bounds_of,
+    report_loss,
+    required_bounds,
+    selected_partitions,
+    starting_offsets,
+)
 from .stream_offsets import StreamOffsets, Tasks
 
 
@@ -70,7 +76,7 @@ class StreamPlanner:
         """Return where a query without a checkpoint begins."""
         selected = selected_partitions(self._origin, self._options)
         topic_ids = self._origin.topic_ids(selected)
-        bounds = self._origin.bounds(selected)
+        bounds = required_bounds(self._origin, self._options, selected)
         final = self._final_ends
         if final is not None:  # Spark fixes it first: `latest` is not after it
             topic_ids = {**topic_ids, **final.topic_ids}
@@ -87,7 +93,7 @@ class StreamPlanner:
         # The ids before the ends: if a topic is created again in between, `parts` finds that its
         # id is another than that of the batch.
         topic_ids = self._origin.topic_ids(selected)
-        bounds = self._origin.bounds(selected)
+        bounds = bounds_of(self._origin, selected)
         self.last_ends = self._stream_offsets(
             {each: bounds[each].end for each in bounds}, topic_ids
         )
@@ -166,7 +172,7 @@ class StreamPlanner:
         added = there - starts.keys()
         again = {each for each in there if each.topic in recreated}
         replaced = again | (there & _shrunk(starts, ends))
-        bounds = self._origin.bounds(sorted(added | replaced))
+        bounds = bounds_of(self._origin, sorted(added | replaced))
         begins = self._starts_of_added(sorted(added - replaced), bounds)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for partition in sorted(ends):
@@ -281,7 +287,7 @@ class StreamPlanner:
         self, start: StreamOffsets, ends: StreamOffsets, changed: set[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """Return where to continue; the changed partitions at their earliest offset."""
-        bounds = self._origin.bounds(sorted(changed))
+        bounds = bounds_of(self._origin, sorted(changed))
         return {
             partition: bounds[partition].start
             if partition in bounds

@@ -133,6 +133,39 @@ def test_a_time_is_found_while_segments_or_partitions_are_deleted(tmp_path: Path
     assert found_while(lambda: shutil.rmtree(tmp_path / "orders-0")) == {}
 
 
+class MovingFiles(Files):
+    """A broker moves the partition to the first directory when that has just been looked at."""
+
+    def __init__(self, first: Path, second: Path) -> None:
+        self._first, self._second = first, second
+
+    def list_directory(self, path: Path) -> list[str]:
+        names = super().list_directory(path)
+        self._move()
+        return names
+
+    def is_directory(self, path: Path) -> bool:
+        is_directory = super().is_directory(path)
+        self._move()
+        return is_directory
+
+    def _move(self) -> None:
+        if self._second.exists():
+            self._second.rename(self._first)
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_partition_that_is_moved_meanwhile_is_found(tmp_path: Path, *, is_listed: bool) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    put(box_at(second).open(), b"x")
+    files = MovingFiles(first / "orders-0", second / "orders-0")
+    directories = LogDirectories([first, second], files)
+    if is_listed:
+        assert directories.partitions() == [ORDERS]
+    assert directories.find(ORDERS) == first / "orders-0"
+
+
 def test_splits_make_up_the_range(tmp_path: Path) -> None:
     log = box_at(tmp_path, segment_bytes=4000, index_interval_bytes=200).open()
     for number in range(100):

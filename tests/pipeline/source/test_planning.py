@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.option_values import OptionError
 from odradek.pipeline.reading.range_reader import DataLostError
+from odradek.pipeline.source import resolving
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
 from tests.pipeline.source.origins import Numbers
@@ -13,10 +14,10 @@ from tests.pipeline.source.origins import Numbers
 THERE = {"a-0": (10, 30), "a-1": (0, 0), "a-2": (5, 105), "b-0": (0, 7)}
 
 
-def planned(**given: str) -> list[tuple[str, int, int]]:
+def planned(origin: Numbers | None = None, /, **given: str) -> list[tuple[str, int, int]]:
     where = {} if "assign" in given or "subscribePattern" in given else {"subscribe": "a"}
     options = read_options({"path": "/logs", **where, **given}, streaming=False)
-    parts = plan_batch(Numbers(THERE), options)
+    parts = plan_batch(origin or Numbers(THERE), options)
     return [(str(part.partition), part.start, part.end) for part in parts]
 
 
@@ -51,6 +52,32 @@ def test_a_missing_topic_is_lost_data() -> None:
     with pytest.raises(DataLostError, match="not found: c"):
         planned(subscribe="b,c")
     assert planned(subscribe="b,c", failOnDataLoss="false") == [("b-0", 0, 7)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"startingTimestamp": "1000", "startingOffsetsByTimestampStrategy": "latest"},
+        {"endingTimestamp": "9999"},
+    ],
+)
+def test_a_partition_that_is_missing_for_a_moment_is_read(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    """It is being moved to another log directory, or has a new leader."""
+    monkeypatch.setattr(resolving, "_WAIT_S", 0.0)
+    origin = Numbers(THERE, hidden={"a-2": 4})
+    assert planned(origin, **given) == [("a-0", 10, 30), ("a-2", 5, 105)]
+
+
+def test_a_partition_that_stays_missing_is_lost_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolving, "_WAIT_S", 0.0)
+    always = {"a-2": 1000}
+    with pytest.raises(DataLostError, match="a-2 no longer exist"):
+        planned(Numbers(THERE, hidden=always))
+    tolerant = Numbers(THERE, hidden=always)
+    assert planned(tolerant, failOnDataLoss="false") == [("a-0", 10, 30)]
 
 
 def test_times_become_offsets() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
+from odradek.pipeline.source import resolving
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.stream_offsets import StreamOffsets, from_json_object
 from odradek.pipeline.source.stream_planner import StreamPlanner
@@ -18,6 +19,11 @@ from tests.pipeline.source.origins import Numbers, tp
 
 # {"a-0": 7, "a": b"1"}: offsets of partitions, and ids of topics.
 Named = Mapping[str, int | bytes]
+
+
+@pytest.fixture(autouse=True)
+def _looks_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resolving, "_WAIT_S", 0.0)
 
 
 def as_offsets(named: Named) -> StreamOffsets:
@@ -78,6 +84,22 @@ def test_a_stream_from_the_latest_offsets_first_notes_where_it_began() -> None:
     stream.log.there["a-0"] = (0, 15)
     assert stream.next_end(start) == start == {"a-0": 10}
     assert stream.next_end(start) == {"a-0": 15}
+
+
+def test_a_stream_from_the_latest_offsets_does_not_read_what_was_missing_for_a_moment() -> None:
+    stream = Stream({"a-0": (0, 10), "a-1": (0, 5)}, startingOffsets="latest")
+    stream.log.hidden = {"a-1": 2}
+    start = stream.initial()
+    assert start == {"a-0": 10, "a-1": 5}
+    stream.log.hidden = {"a-1": 1000}
+    with pytest.raises(DataLostError, match="a-1 no longer exist"):
+        stream.initial()
+
+
+def test_a_stream_goes_on_with_a_partition_that_was_missing_for_a_moment() -> None:
+    stream = Stream({"a-0": (0, 10), "a-1": (0, 5)})
+    stream.log.hidden = {"a-1": 2}
+    assert stream.next_end({"a-0": 3, "a-1": 4}) == {"a-0": 10, "a-1": 5}
 
 
 def test_a_first_batch_that_was_planned_before_a_crash_is_read_as_it_was_planned() -> None:
