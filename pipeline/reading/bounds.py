@@ -42,13 +42,27 @@ def _bounds(
     checkpointed = directories.checkpointed_start(partition)
     if not segments:
         return OffsetBounds(checkpointed, checkpointed)
-    last = reader.open(segments[-1])
-    log_end = last.base_offset
-    for _, header in last.headers(_last_indexed(last)):
-        log_end = header.next_offset
-    start = min(max(segments[0].base_offset, checkpointed), log_end)
-    committed = directories.high_watermark(partition, reader.directory, log_end)
+    end = _end_of(reader.open(segments[-1]))
+    start = min(max(segments[0].base_offset, checkpointed), end)
+    committed = directories.high_watermark(partition, reader.directory, end)
     return OffsetBounds(start, max(start, committed))
+
+
+def log_end(directories: LogDirectories, partition: TopicPartition) -> int:
+    """Return the offset after the last whole batch, committed or not. Raises FileNotFoundError."""
+
+    def read(reader: LogReader) -> int:
+        segments = reader.segments()
+        return _end_of(reader.open(segments[-1])) if segments else 0
+
+    return directories.retry(partition, read)
+
+
+def _end_of(last: OpenSegment) -> int:
+    end = last.base_offset
+    for _, header in last.headers(_last_indexed(last)):
+        end = header.next_offset
+    return end
 
 
 def _last_indexed(segment: OpenSegment) -> int:

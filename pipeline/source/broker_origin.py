@@ -96,6 +96,9 @@ class BrokerOrigin:
             for partition, end in ends.items()
         }
 
+    def log_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, LATEST), IsolationLevel.READ_UNCOMMITTED)
+
     def offsets_at(
         self,
         timestamps_ms: Mapping[TopicPartition, int],
@@ -144,18 +147,21 @@ class BrokerOrigin:
             for partition in described.partitions
         )
 
-    def _offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def _offsets(
+        self, wanted: Mapping[TopicPartition, int], isolation: IsolationLevel | None = None
+    ) -> dict[TopicPartition, int]:
         """Return the offset of EARLIEST, LATEST or a time in ms; -1 if all records are older."""
         if not wanted:
             return {}
-        return self._repeated(lambda timeout_s: self._offsets_now(wanted, timeout_s))
+        level = self._isolation if isolation is None else isolation
+        return self._repeated(lambda timeout_s: self._offsets_now(wanted, level, timeout_s))
 
     def _offsets_now(
-        self, wanted: Mapping[TopicPartition, int], timeout_s: float
+        self, wanted: Mapping[TopicPartition, int], isolation: IsolationLevel, timeout_s: float
     ) -> dict[TopicPartition, int]:
         futures = self._admin.list_offsets(
             {ClientPartition(*each): _spec(when) for each, when in wanted.items()},
-            isolation_level=self._isolation,
+            isolation_level=isolation,
             request_timeout=timeout_s,
         )
         try:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from odradek.pipeline.reading.bounds import OffsetBounds, offset_at, offset_bounds
+from odradek.pipeline.reading.bounds import OffsetBounds, log_end, offset_at, offset_bounds
 from odradek.pipeline.reading.isolation import last_stable_offset
 from odradek.pipeline.reading.partitions import LogDirectories
 from odradek.pipeline.reading.range_reader import OffsetRange
@@ -30,6 +30,9 @@ class FilesOrigin:
 
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
         return self._of_existing(partitions, self._bounds)
+
+    def log_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._of_existing(partitions, lambda each: log_end(self.directories, each))
 
     def offsets_at(
         self,

@@ -17,6 +17,12 @@ class Origin(Protocol):
     def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
         """Return the readable offsets; with read_committed, up to the last stable offset."""
 
+    def log_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where the logs end. The readable offsets may end before.
+
+        They do if a transaction is open, or if only the files say what is committed.
+        """
+
     def offsets_at(
         self,
         timestamps_ms: Mapping[TopicPartition, int],

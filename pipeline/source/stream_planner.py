@@ -13,6 +13,14 @@ If loss is allowed, the new topic is read from its beginning. If it was created 
 been planned, the batch has nothing of it, and the next batch begins at its beginning. A partition
 that comes back with the same id is read on from where it was.
 
+The readable offsets may also end before the offset already reached although the log still has the
+records before it: a query reads only committed records now, and a transaction is open; or it reads
+files now, which know a replicated partition's high watermark only as it was seconds ago. Nothing is
+lost then. The stream stays where it is until the end is after it again. If the log itself ends
+before that offset, and its topic has the same id, records are lost, for example by an unclean
+election. The stream goes on from the new end, as Spark's does. If no id is known, it may be another
+topic, and is read from its beginning.
+
 Spark 4.0 and 4.1 say where a batch begins only after its end was planned (`all_ends`). So after a
 restart the first end that is planned lacks the partitions that are missing then. When Spark has
 said where this batch begins, the next end has them again. If the process ends in between, nobody
@@ -108,7 +116,7 @@ class StreamPlanner:
         initial, self._initial = self._initial, None
         left_out, self._left_out = self._left_out, {}
         seen = self.last_ends
-        ends = self.current_ends()
+        ends = self._not_before(seen, self.current_ends())
         self._fail_on_loss(seen, ends)
         end = self._stream_offsets(
             {**self._missing(seen, ends), **ends.offsets}, {**seen.topic_ids, **ends.topic_ids}
@@ -134,6 +142,7 @@ class StreamPlanner:
             self._empty_first = None
             return start
         ends = self.current_ends() if self._final_ends is None else self._final_ends
+        ends = self._not_before(start, ends)
         self._fail_on_loss(start, ends)
         changed = _changed(start, ends)
         starts = self._next_starts(start, ends, changed)
@@ -167,22 +176,23 @@ class StreamPlanner:
         starts, ends = start.offsets, end.offsets
         recreated = self._report_recreated(start, end) - lost
         self._report_gone(starts, ends, recreated)
-        self._remember_left_out(start, end)
         there = {each for each in ends if each.topic not in lost}
+        ahead = {each: at for each, at in self._ahead(start, end).items() if each in there}
+        self._remember_left_out(start, end, ahead)
         added = there - starts.keys()
         again = {each for each in there if each.topic in recreated}
-        replaced = again | (there & _shrunk(starts, ends))
+        shrunk = (there & _shrunk(starts, ends)) - again - ahead.keys()
+        self._report_shrunk(start, end, shrunk)
+        replaced = again | (shrunk & _replaced(start, end))
         bounds = bounds_of(self._origin, sorted(added | replaced))
         begins = self._starts_of_added(sorted(added - replaced), bounds)
         ranges: dict[TopicPartition, tuple[int, int]] = {}
         for partition in sorted(ends):
             if partition in replaced:
-                if partition.topic not in recreated:
-                    self._report_replaced(partition, starts[partition], ends[partition])
                 begin = bounds[partition].start if partition in bounds else ends[partition]
             elif partition in added:
                 begin = begins.get(partition, ends[partition])
-            else:
+            else:  # a partition that has shrunk begins after its end: it has no rows
                 begin = starts.get(partition, ends[partition])
             ranges[partition] = (end.begins.get(partition, begin), ends[partition])
         parts = split_ranges(self._origin, self._dividing_as(end.tasks), ranges)
@@ -221,8 +231,7 @@ class StreamPlanner:
         if self._options.fail_on_data_loss:
             self._report_recreated(start, ends)
             self._report_gone(start.offsets, ends.offsets, set())
-            for partition in sorted(_shrunk(start.offsets, ends.offsets)):
-                self._report_replaced(partition, start.offsets[partition], ends.offsets[partition])
+            self._report_shrunk(start, ends, _shrunk(start.offsets, ends.offsets))
 
     def _report_recreated(self, start: StreamOffsets, end: StreamOffsets) -> set[str]:
         """Return the topics that were created again between `start` and `end`."""
@@ -267,21 +276,45 @@ class StreamPlanner:
         self._reported = set(missing)
         return missing
 
-    def _remember_left_out(self, start: StreamOffsets, end: StreamOffsets) -> None:
-        """Keep how far partitions were read that a planned end lacks: see the top of the module."""
+    def _ahead(self, start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, int]:
+        """Return where the stream is in partitions that end before, but still have the records."""
+        recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
+        shrunk = _shrunk(start.offsets, ends.offsets)
+        asked = sorted(each for each in shrunk if each.topic not in recreated)
+        log_ends = self._origin.log_ends(asked) if asked else {}
+        return {
+            each: start.offsets[each]
+            for each, log_end in log_ends.items()
+            if log_end >= start.offsets[each]
+        }
+
+    def _not_before(self, start: StreamOffsets, ends: StreamOffsets) -> StreamOffsets:
+        return replace(ends, offsets={**ends.offsets, **self._ahead(start, ends)})
+
+    def _remember_left_out(self, start: StreamOffsets, end: StreamOffsets, ahead: Offsets) -> None:
+        """Keep how far partitions were read that a planned end lacks, or has at an earlier offset.
+
+        See the top of the module.
+        """
         seen, missing = self.last_ends, _missing(start, end)
-        self._left_out = {each: missing[each] for each in missing.keys() - seen.offsets.keys()}
+        unseen = {each: missing[each] for each in missing.keys() - seen.offsets.keys()}
+        self._left_out = {**unseen, **ahead}
         if self._left_out:
             topic_ids = {**start.topic_ids, **seen.topic_ids}
-            seen = self._stream_offsets({**self._left_out, **seen.offsets}, topic_ids)
+            seen = self._stream_offsets({**seen.offsets, **self._left_out}, topic_ids)
             self.last_ends = replace(seen, begins=self._left_out)
 
-    def _report_replaced(self, partition: TopicPartition, begin: int, end: int) -> None:
-        report_loss(
-            self._options,
-            f"{partition}: the log that was read up to offset {begin} was replaced by another, "
-            f"which ends at {end}; some data may have been missed",
-        )
+    def _report_shrunk(
+        self, start: StreamOffsets, end: StreamOffsets, shrunk: set[TopicPartition]
+    ) -> None:
+        replaced = _replaced(start, end)
+        for each in sorted(shrunk):
+            report_loss(
+                self._options,
+                f"{each}: the log that was read up to offset {start.offsets[each]} now ends at "
+                f"{end.offsets[each]}; some data may have been missed",
+                "reads it from its beginning" if each in replaced else "continues from there",
+            )
 
     def _next_starts(
         self, start: StreamOffsets, ends: StreamOffsets, changed: set[TopicPartition]
@@ -339,11 +372,17 @@ def _missing(start: StreamOffsets, ends: StreamOffsets) -> dict[TopicPartition, 
 
 
 def _changed(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:
-    """Return the partitions that are new, shorter than what was read, or of another topic."""
+    """Return the partitions that are new, or of another topic, or may be."""
     recreated = _with_other_ids(start.topic_ids, ends.topic_ids)
     added = ends.offsets.keys() - start.offsets.keys()
     again = {each for each in ends.offsets if each.topic in recreated}
-    return added | again | _shrunk(start.offsets, ends.offsets)
+    return added | again | _replaced(start, ends)
+
+
+def _replaced(start: StreamOffsets, ends: StreamOffsets) -> set[TopicPartition]:
+    """Return the partitions that are shorter than what was read, and may be of another topic."""
+    with_ids = start.topic_ids.keys() & ends.topic_ids.keys()
+    return {each for each in _shrunk(start.offsets, ends.offsets) if each.topic not in with_ids}
 
 
 def _shrunk(start: Offsets, end: Offsets) -> set[TopicPartition]:

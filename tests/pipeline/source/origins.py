@@ -26,6 +26,8 @@ class Numbers:
     ids: dict[str, bytes] = field(default_factory=dict)
     # Partitions that bounds and offsets_at do not find so many times, although they are listed.
     hidden: dict[str, int] = field(default_factory=dict)
+    # Where the logs of these partitions end, if that is after their readable offsets.
+    ends: dict[str, int] = field(default_factory=dict)
     asked: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def partitions(self) -> list[TopicPartition]:
@@ -37,6 +39,10 @@ class Numbers:
             for each in partitions
             if str(each) in self.there and not self._hides("bounds", each)
         }
+
+    def log_ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        bounds = self.bounds(partitions)
+        return {each: self.ends.get(str(each), bounds[each].end) for each in bounds}
 
     def offsets_at(
         self,

@@ -77,8 +77,10 @@ def test_a_range_may_end_in_markers_and_aborted_records(
     partition = TopicPartition(topic, 0)
     client = {"bootstrap.servers": broker.bootstrap}
     everything = BrokerOrigin(client, committed_only=False).bounds([partition])
-    committed = BrokerOrigin(client, committed_only=True).bounds([partition])
+    origin = BrokerOrigin(client, committed_only=True)
+    committed = origin.bounds([partition])
     assert (everything, committed) == ({partition: (0, 8)}, {partition: (0, 6)})
+    assert origin.log_ends([partition]) == {partition: 8}
     assert read(broker, topic, 0, 6, read_committed=True) == [(0, b"0"), (2, b"2")]
     assert read(broker, topic, 1, 4, read_committed=True) == [(2, b"2")]
     assert [offset for offset, _ in read(broker, topic, 0, 8)] == [0, 1, 2, 4, 6, 7]

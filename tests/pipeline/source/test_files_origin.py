@@ -73,6 +73,7 @@ def test_a_marker_after_the_range_decides_its_transaction(tmp_path: Path) -> Non
     source = origin(tmp_path, **level)
     assert source.bounds([ORDERS]) == {ORDERS: (0, 5)}
     assert origin(tmp_path).bounds([ORDERS]) == {ORDERS: (0, 7)}
+    assert source.log_ends([ORDERS]) == {ORDERS: 7}
     found = rows(tmp_path, source.parts(ORDERS, 0, 3), ("value",), **level)
     assert [row["value"] for row in found] == [b"1 committed", b"2"]
 
@@ -101,7 +102,7 @@ def test_deleted_partitions_are_left_out(tmp_path: Path) -> None:
     source = origin(tmp_path)
     shutil.rmtree(tmp_path / "orders-0")
     assert source.partitions() == []
-    assert source.bounds([ORDERS]) == {}
+    assert source.bounds([ORDERS]) == source.log_ends([ORDERS]) == {}
     assert source.topic_ids([ORDERS]) == {}
     assert source.parts(ORDERS, 0, 1) == [OffsetRange(ORDERS, 0, 1)]
 
@@ -248,4 +249,5 @@ def test_a_partition_that_has_a_directory_and_no_segment_yet_is_empty(
     (tmp_path / "orders-0").mkdir()
     found = origin(tmp_path, isolationLevel=level)
     assert found.bounds([ORDERS]) == {ORDERS: (0, 0)}
+    assert found.log_ends([ORDERS]) == {ORDERS: 0}
     assert [(part.start, part.end) for part in found.parts(ORDERS, 0, 7)] == [(0, 7)]

@@ -210,6 +210,47 @@ def test_a_log_that_has_become_shorter_is_lost_data_and_read_from_its_start() ->
     assert tolerant.parts({"a-0": 100}, end) == [("a-0", 0, 15)]
 
 
+def test_a_log_that_has_become_shorter_is_not_read_again_if_its_topic_is_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It lost its last records, for example by an unclean election."""
+    start = {"a-0": 100, "b-0": 3, "a": b"1", "b": b"2"}
+    there, ids = {"a-0": (0, 40), "b-0": (0, 5)}, {"a": b"1", "b": b"2"}
+    with pytest.raises(DataLostError, match="up to offset 100 now ends at 40"):
+        Stream(there, ids).next_end(start)
+    stream = Stream(there, ids, failOnDataLoss="false")
+    end = stream.next_end(start, 30)
+    assert end == {**start, "a-0": 40, "b-0": 5}
+    assert stream.parts(start, end) == [("b-0", 3, 5)]
+    assert "up to offset 100 now ends at 40" in caplog.text
+    stream.log.there["a-0"] = (0, 45)
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 40, 45)]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_stream_stays_where_it_is_while_an_open_transaction_is_before_it(
+    fails: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It read uncommitted records before. Likewise, files say later what is committed."""
+    start = {"a-0": 100, "a": b"1"}
+    stream = Stream({"a-0": (0, 90)}, {"a": b"1"}, failOnDataLoss=fails)
+    stream.log.ends["a-0"] = 100
+    assert stream.next_end(start) == start
+    stream.log.there["a-1"] = (0, 2)
+    end = stream.next_end(start)
+    assert end == {**start, "a-1": 2}
+    assert stream.parts(start, end) == [("a-1", 0, 2)]
+    stream.log.there["a-0"] = (0, 105)
+    assert stream.parts(end, stream.next_end(end)) == [("a-0", 100, 105)]
+    assert not caplog.text
+
+
+def test_a_batch_that_an_earlier_version_planned_to_go_back_reads_nothing() -> None:
+    stream = Stream({"a-0": (0, 90)}, {"a": b"1"})
+    stream.log.ends["a-0"] = 100
+    assert stream.parts({"a-0": 100, "a": b"1"}, {"a-0": 90, "a": b"1"}) == []
+
+
 def created_again(there: dict[str, tuple[int, int]], **given: str) -> Stream:
     """A stream that is started after the topic `a` was created again, with another id."""
     return Stream(there, {"a": b"2"}, **given)
@@ -337,11 +378,17 @@ def test_a_partition_that_is_missing_for_a_while_is_not_read_again_if_loss_is_al
 
 
 @pytest.mark.parametrize("missing_batches", [0, 1, 2])
+@pytest.mark.parametrize("is_shorter", [False, True])
 def test_a_spark_that_does_not_say_where_a_batch_begins_does_not_read_it_again_either(
-    missing_batches: int,
+    missing_batches: int, *, is_shorter: bool
 ) -> None:
-    """It is missing when the process starts: only the checkpoint knows how far it was read."""
+    """It is missing when the process starts: only the checkpoint knows how far it was read.
+
+    Or a transaction is open before that.
+    """
     stream = Stream({"a-0": (0, 10)}, {"a": b"1" * 16}, failOnDataLoss="false")
+    if is_shorter:
+        stream.log.there["a-1"], stream.log.ends["a-1"] = (0, 5), 9
     read: list[tuple[str, int, int]] = []
     at = {"a-0": 9, "a-1": 7, "a": b"1" * 16}
 
