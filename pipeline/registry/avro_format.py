@@ -145,13 +145,19 @@ def _decimal(schema: Any) -> pa.DataType | None:
 
 
 def _without_other_logical_types(schema: Any) -> Any:
-    """Leave out what would be decoded to objects that are not of the type above."""
+    """Leave out what would be decoded to objects that are not of the type above.
+
+    A logical type beside a union, or beside another schema, is none: readers of Avro ignore it.
+    """
     if isinstance(schema, list):
         return [_without_other_logical_types(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _without_other_logical_types(value) for key, value in schema.items()}
-    logical = kept.get("logicalType")
-    if logical not in (None, "decimal") and (kept["type"], logical) not in _LOGICAL:
-        del kept["logicalType"]
+    kept = {
+        key: value if key == "default" else _without_other_logical_types(value)
+        for key, value in schema.items()
+    }
+    kind, logical = kept.get("type"), kept.get("logicalType")
+    if not isinstance(kind, str) or (logical != "decimal" and (kind, logical) not in _LOGICAL):
+        kept.pop("logicalType", None)
     return kept

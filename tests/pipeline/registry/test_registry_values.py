@@ -92,6 +92,29 @@ def test_each_kind_of_avro_value_has_a_column(registry: SchemaRegistry) -> None:
     assert errors == [None, None]
 
 
+@pytest.mark.parametrize("kind", [["null", "long"], {"type": "long"}])
+def test_a_logical_type_beside_the_type_that_it_is_meant_for_is_ignored(
+    registry: SchemaRegistry, kind: object
+) -> None:
+    text = record({"name": "at", "type": kind, "logicalType": "timestamp-millis"})
+    plain = record({"name": "at", "type": kind})
+    number = registry.register(SUBJECT, text)
+    values = [framed(number, avro(plain, {"at": 7}))]
+    assert decoded(found_schema(registry), values) == ([{"at": 7}], [None])
+
+
+def test_the_default_of_a_record_may_have_a_field_named_like_a_logical_type(
+    registry: SchemaRegistry,
+) -> None:
+    inner = record({"name": "logicalType", "type": "string"}, name="In")
+    default = {"logicalType": "x"}
+    old = registry.register(SUBJECT, record({"name": "id", "type": "long"}))
+    field = {"name": "in", "type": json.loads(inner), "default": default}
+    registry.register(SUBJECT, record({"name": "id", "type": "long"}, field))
+    values = [framed(old, avro(record({"name": "id", "type": "long"}), {"id": 1}))]
+    assert decoded(found_schema(registry), values) == ([{"id": 1, "in": default}], [None])
+
+
 def test_avro_values_of_older_and_newer_schemas_are_read_as_the_latest_at_the_start(
     registry: SchemaRegistry,
 ) -> None:
