@@ -17,6 +17,10 @@ from google.protobuf.message_factory import GetMessageClass
 
 from .formats import SchemaError
 
+# 0 and the id of a schema. The indexes of the message follow: those of the messages around it, and
+# its own. Those of the first one are [0], written as a count of 0, or as a count of 1 (zigzag), 0.
+_HEADER_BYTES = 5
+_FIRST_MESSAGE = (b"\0", b"\2\0")
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = frozenset(
     f"google.protobuf.{name}" for name in wrappers_pb2.DESCRIPTOR.message_types_by_name
@@ -45,7 +49,14 @@ def protobuf_decoder(schema: Schema, client: SchemaRegistryClient) -> Callable[[
         GetMessageClass(_message(str(schema.schema_str))),
         {"use.deprecated.format": False, "subject.name.strategy": lambda _context, _name: None},
     )
-    return lambda value: _fields(deserialize(value))
+
+    def decode(value: bytes) -> Any:
+        message = deserialize(value)
+        if not value.startswith(_FIRST_MESSAGE, _HEADER_BYTES):
+            raise ValueError("it is another message than the first of the file")
+        return _fields(message)
+
+    return decode
 
 
 def _message(text: str) -> Descriptor:

@@ -354,6 +354,20 @@ def test_protobuf_values_are_columns_by_field_number(registry: SchemaRegistry) -
     assert all(errors[3:])
 
 
+def test_a_protobuf_value_of_another_message_of_the_file_is_an_error(
+    registry: SchemaRegistry,
+) -> None:
+    file = proto_file(with_new_field=False)
+    number = registry.register(SUBJECT, serialized(file.SerializeToString()), "PROTOBUF")
+    data = proto_class(file)(id=7).SerializeToString()
+    indexes = [b"\0", b"\2\0", b"\2\2", b"\4\0\0"]  # [0] twice, [1], [0, 0]
+    values = [framed(number, each + data) for each in indexes]
+    rows, errors = decoded(found_schema(registry, "protobuf"), values)
+    assert [row and row["id"] for row in rows] == [7, 7, None, None]
+    assert errors[:2] == [None, None]
+    assert all("another message than the first" in str(error) for error in errors[2:])
+
+
 def test_a_protobuf_schema_without_columns_is_refused(registry: SchemaRegistry) -> None:
     registry.register(SUBJECT, "syntax = 'proto3';", "PROTOBUF")
     with pytest.raises(RegistryError, match="the registry gives no serialized file"):
