@@ -163,8 +163,8 @@ class BrokerReader:
         found = BrokerOrigin(self.client, committed_only=False).topic_ids([partition])
         if found.get(partition.topic, planned) != planned:
             raise DataLostError(
-                f"{partition}: the topic was deleted and created again while it was read; "
-                "the next attempt does not read the new one"
+                f"{partition}: the topic was deleted and created again while it was read; a stream "
+                "does not read the new one in its next attempt, a batch query must be run again"
             )
 
     def _report(self, why: str) -> None:

@@ -20,11 +20,18 @@ from .resolving import (
 
 def plan_batch(origin: Origin, options: ReadOptions) -> list[OffsetRange]:
     """Return the ranges of a batch query's tasks. Raises OptionError, DataLostError, OSError."""
-    bounds = required_bounds(origin, options, selected_partitions(origin, options))
+    selected = selected_partitions(origin, options)
+    # The ids before the offsets: if a topic is created again in between, or later, its tasks find
+    # that it has another id.
+    topic_ids = origin.topic_ids(selected)
+    bounds = required_bounds(origin, options, selected)
     start = starting_offsets(origin, options, bounds)
     end = ending_offsets(origin, options, bounds)
     ranges = {each: (start[each], end[each]) for each in sorted(start.keys() & end.keys())}
-    return split_ranges(origin, options, ranges)
+    return [
+        replace(part, topic_id=topic_ids.get(part.partition.topic, part.topic_id))
+        for part in split_ranges(origin, options, ranges)
+    ]
 
 
 def split_ranges(

@@ -1,14 +1,18 @@
 """Options into ranges of offsets for tasks."""
 
+from collections.abc import Collection
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.pipeline.option_values import OptionError
+from odradek.pipeline.reading.bounds import OffsetBounds
 from odradek.pipeline.reading.range_reader import DataLostError
 from odradek.pipeline.source import resolving
 from odradek.pipeline.source.options import read_options
 from odradek.pipeline.source.planning import plan_batch
+from odradek.storage.topic_partition import TopicPartition
 from tests.pipeline.source.origins import Numbers
 
 THERE = {"a-0": (10, 30), "a-1": (0, 0), "a-2": (5, 105), "b-0": (0, 7)}
@@ -78,6 +82,20 @@ def test_a_partition_that_stays_missing_is_lost_data(monkeypatch: pytest.MonkeyP
         planned(Numbers(THERE, hidden=always))
     tolerant = Numbers(THERE, hidden=always)
     assert planned(tolerant, failOnDataLoss="false") == [("a-0", 10, 30)]
+
+
+class CreatedAgain(Numbers):
+    """The topic is created again when its offsets are known."""
+
+    def bounds(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, OffsetBounds]:
+        self.ids = {"a": b"2"}
+        return super().bounds(partitions)
+
+
+def test_the_ranges_are_of_the_topic_whose_offsets_were_found() -> None:
+    options = read_options({"path": "/logs", "subscribe": "a"}, streaming=False)
+    parts = plan_batch(CreatedAgain(THERE, {"a": b"1"}), options)
+    assert {part.topic_id for part in parts} == {b"1"}
 
 
 def test_times_become_offsets() -> None:
