@@ -73,6 +73,7 @@ class StreamPlanner:
         self._options = options
         self._clock_ms = clock_ms
         self._initial: StreamOffsets | None = None  # until this process plans the first batch
+        self._has_first_batch = False  # another process has planned it
         self._empty_first: StreamOffsets | None = None  # where an empty first batch begins and ends
         self._final_ends: StreamOffsets | None = None  # where AvailableNow stops
         self._reported: set[TopicPartition] = set()  # missing partitions
@@ -114,6 +115,8 @@ class StreamPlanner:
     def all_ends(self) -> StreamOffsets:
         """Return where a batch ends if neither its beginning nor a limit is known."""
         initial, self._initial = self._initial, None
+        if self._has_first_batch:
+            initial = None
         left_out, self._left_out = self._left_out, {}
         seen = self.last_ends
         ends = self._not_before(seen, self.current_ends())
@@ -121,12 +124,14 @@ class StreamPlanner:
         end = self._stream_offsets(
             {**self._missing(seen, ends), **ends.offsets}, {**seen.topic_ids, **ends.topic_ids}
         )
+        begins: Offsets = left_out
+        changed: set[TopicPartition] = set()
         if initial is not None:
-            end = replace(end, begins=initial.offsets)
-        elif left_out:
+            begins, changed = initial.offsets, _changed(initial, ends)
+        elif seen.offsets:  # else this process does not know where the batch begins
             changed = _changed(seen, ends)
-            begins = {each: left_out[each] for each in left_out.keys() - changed}
-            end = replace(end, begins=begins)
+        unchanged = {each: begins[each] for each in begins.keys() - changed}
+        end = replace(end, begins={**unchanged, **self._earliest(changed)})
         # Spark compares ends as text. If nothing is new, there is no further batch. `==` ignores
         # `tasks` and `begins`, so an equal end may have another text: the one before is returned.
         self.last_ends = seen if end == seen else end
@@ -145,7 +150,11 @@ class StreamPlanner:
         ends = self._not_before(start, ends)
         self._fail_on_loss(start, ends)
         changed = _changed(start, ends)
-        starts = self._next_starts(start, ends, changed)
+        earliest = self._earliest(changed)
+        starts = {
+            each: earliest.get(each, min(start.offsets.get(each, end), end))
+            for each, end in ends.offsets.items()
+        }
         new = sum(max(0, end - starts[each]) for each, end in ends.offsets.items())
         if may_wait and self._final_ends is None and self._should_wait(new):
             return start
@@ -157,9 +166,9 @@ class StreamPlanner:
         )
         if end == start:
             return start  # not `end`, whose text may be another: see `all_ends`
-        return replace(
-            end, begins={each: starts[each] for each in starts if is_first or each in changed}
-        )
+        unchanged = starts.keys() - changed if is_first else set()
+        begins = {each: starts[each] for each in unchanged}
+        return replace(end, begins={**begins, **earliest})
 
     def parts(self, start: StreamOffsets, end: StreamOffsets) -> list[OffsetRange]:
         """Return the ranges of a batch's tasks.
@@ -169,6 +178,7 @@ class StreamPlanner:
         """
         if start == self._initial:
             # Another process planned this batch before a crash; it keeps its planned end.
+            self._has_first_batch = True
             both = start.offsets.keys() & end.offsets.keys()
             offsets = {each: min(start.offsets[each], end.offsets[each]) for each in both}
             start = replace(start, offsets=offsets, topic_ids=end.topic_ids)
@@ -316,17 +326,10 @@ class StreamPlanner:
                 "reads it from its beginning" if each in replaced else "continues from there",
             )
 
-    def _next_starts(
-        self, start: StreamOffsets, ends: StreamOffsets, changed: set[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        """Return where to continue; the changed partitions at their earliest offset."""
+    def _earliest(self, changed: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where those of these partitions begin that exist."""
         bounds = bounds_of(self._origin, sorted(changed))
-        return {
-            partition: bounds[partition].start
-            if partition in bounds
-            else min(start.offsets.get(partition, end), end)
-            for partition, end in ends.offsets.items()
-        }
+        return {each: bounds[each].start for each in bounds}
 
     def _starts_of_added(
         self, added: list[TopicPartition], bounds: dict[TopicPartition, OffsetBounds]

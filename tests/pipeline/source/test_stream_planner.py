@@ -412,6 +412,43 @@ def test_a_spark_that_does_not_say_where_a_batch_begins_does_not_read_it_again_e
     assert read[1:] == [("a-1", 7, 8), ("a-1", 8, 9)]
 
 
+def planned_to_the_ends(stream: Stream) -> StreamOffsets:
+    """The end of a batch, as a Spark that does not say where it begins stores it."""
+    return from_json_object(stream.planner.all_ends().as_json_object())
+
+
+def test_a_first_batch_that_runs_again_is_not_the_beginning_of_the_second() -> None:
+    """After a crash Spark asks again where the query begins, and not where the batch ends."""
+    stream = Stream({"a-0": (0, 10)})
+    stream.planner.initial()
+    end = planned_to_the_ends(stream)
+    stream.restart()
+    expected = [OffsetRange(tp("a-0"), 0, 10)]
+    assert stream.planner.parts(stream.planner.initial(), end) == expected
+    stream.log.there["a-0"] = (0, 12)
+    rest = planned_to_the_ends(stream)
+    assert stream.planner.parts(end, rest) == [OffsetRange(tp("a-0"), 10, 12)]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_spark_that_does_not_say_where_a_batch_begins_divides_it_as_before_also_if_it_is_new(
+    *, is_first: bool
+) -> None:
+    stream = Stream({"a-0": (0, 10)}, failOnDataLoss="false", maxRecordsPerPartition="10")
+    start = stream.planner.initial()
+    if not is_first:
+        start = planned_to_the_ends(stream)
+    stream.log.there["b-0"] = (0, 40)
+    end = planned_to_the_ends(stream)
+    parts = stream.planner.parts(start, end)
+    assert len(parts) == 4 + is_first
+    stream.log.there["b-0"] = (25, 40)
+    stream.restart()
+    if is_first:
+        start = stream.planner.initial()
+    assert stream.planner.parts(start, end) == parts
+
+
 def test_an_id_that_cannot_be_found_out_for_a_while_is_kept() -> None:
     stream = Stream({"a-0": (0, 40)})
     assert stream.next_end({"a-0": 10, "a": b"1"}) == {"a-0": 40, "a": b"1"}
