@@ -24,7 +24,7 @@ from odradek.pipeline.decoding.columns import schema_of
 from odradek.pipeline.decoding.decoded_records import timestamps
 from odradek.pipeline.reading.range_reader import DataLostError, OffsetRange
 
-from .broker_origin import BrokerError, BrokerOrigin
+from .broker_origin import TRANSIENT, BrokerError, BrokerOrigin
 
 _logger = logging.getLogger(__name__)
 
@@ -106,13 +106,13 @@ class BrokerReader:
         next_offset = self.wanted.start
         while True:
             messages = consumer.consume(_MAX_MESSAGES, _POLL_S)
-            silent_s = 0.0 if messages else silent_s + _POLL_S
+            records = [message for message in messages if message.error() is None]
+            silent_s = 0.0 if records else silent_s + _POLL_S
             if silent_s * 1000 >= self.timeout_ms:
                 raise BrokerError(
                     f"{self.wanted.partition}: no answer from {self.client['bootstrap.servers']} "
                     f"within {self.timeout_ms} ms (kafkaConsumer.pollTimeoutMs)"
                 )
-            records = [message for message in messages if message.error() is None]
             if records:
                 next_offset = (records[-1].offset() or 0) + 1
             yield records
@@ -135,7 +135,7 @@ class BrokerReader:
             return False  # the group is not used, see _config
         if error.code() in _GONE:
             return self._skip_lost(consumer, error, next_offset)
-        if error.retriable() and not error.fatal():
+        if error.code() in TRANSIENT and not error.fatal():
             _logger.warning("%s: %s", self.wanted.partition, error.str())
             return False
         raise BrokerError(f"{self.wanted.partition}: {error.str()}")

@@ -308,6 +308,35 @@ def test_a_follower_that_does_not_know_the_end_yet_is_waited_for(
     assert found == list(range(10))
 
 
+class RestartingBroker(SilentConsumer):
+    """Cannot be reached at first."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        down = [Answer(-1, KafkaError(KafkaError._ALL_BROKERS_DOWN))]
+        self._answers = [down, down, [Answer(0)]]
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        return self._answers.pop(0)
+
+
+class LostBroker(SilentConsumer):
+    """Cannot be reached."""
+
+    def consume(self, count: int, timeout_s: float) -> list[Any]:
+        return [Answer(-1, KafkaError(KafkaError._ALL_BROKERS_DOWN))]
+
+
+def test_a_broker_that_restarts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = BrokerReader(
+        {"bootstrap.servers": "h:1"}, OffsetRange(TopicPartition("a", 0), 0, 1), ("offset",)
+    )
+    monkeypatch.setattr(broker_reader, "Consumer", RestartingBroker)
+    assert [made["offset"].to_pylist() for made in reader.read()] == [[0]]
+    monkeypatch.setattr(broker_reader, "Consumer", LostBroker)
+    with pytest.raises(BrokerError, match="no answer from h:1"):
+        list(reader.read())
+
+
 REFUSAL = KafkaException(KafkaError(KafkaError._TRANSPORT, "gone"))
 
 
