@@ -77,10 +77,16 @@ class Browser:
 
     def until(self, is_so: Callable[[], Any]) -> Any:
         """Wait for a condition, and return what it returned. The page's text is in the error."""
-        from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
+        from selenium.common.exceptions import (
+            ElementClickInterceptedException,
+            StaleElementReferenceException,
+            TimeoutException,
+        )
         from selenium.webdriver.support.ui import WebDriverWait
 
-        waiting = WebDriverWait(self.driver, WAIT_SECONDS, 0.05, [StaleElementReferenceException])
+        # A page may be made again, or a dialog may open, before an element is clicked.
+        again = [ElementClickInterceptedException, StaleElementReferenceException]
+        waiting = WebDriverWait(self.driver, WAIT_SECONDS, 0.05, again)
         try:
             return waiting.until(lambda _: is_so())
         except TimeoutException:
