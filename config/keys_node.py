@@ -32,8 +32,7 @@ class NodeKeys(KeyModel):
     num_partitions: Int = key(1, "Default number of partitions of a new topic.", ge=1)
     default_replication_factor: Int = key(
         1,
-        "Default number of replicas of a new topic, at most the number of nodes; if odradek.nodes"
-        " is above 1, the default is 3.",
+        "Default number of replicas of a new topic. With odradek.nodes above 1 the default is 3.",
     )
     fetch_max_bytes: Int = key(
         57_671_680,
