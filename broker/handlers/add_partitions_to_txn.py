@@ -144,6 +144,7 @@ def errors_of_transaction(
                 producer,
                 partitions,
                 client_version=0 if is_client else 2,
+                step=context.step,
             )
     except ApiError as error:
         code = known_producer_error(

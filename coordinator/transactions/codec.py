@@ -6,7 +6,8 @@ because each transaction has three records, and building a message for each take
 else that the coordinator does. Tests compare the two.
 
 The stored form has all partitions, also when one is added. If there are many, what was packed for
-the record before is used again. Their order has no meaning; in Kafka it is that of a HashMap.
+the record before is used again; many that are added at once are packed before their record is made.
+Their order has no meaning; in Kafka it is that of a HashMap.
 """
 
 import struct
@@ -15,7 +16,7 @@ from functools import lru_cache
 
 from odradek.coordinator.runtime.outcome import JournalRecord
 from odradek.coordinator.runtime.record_codec import CoordinatorRecordCodec
-from odradek.coordinator.runtime.steps import Step
+from odradek.coordinator.runtime.steps import Step, no_step, stepping
 from odradek.protocol.batch_header import NO_PRODUCER_ID
 from odradek.protocol.primitives import write_uvarint
 from odradek.protocol.records.transaction_state import (
@@ -50,6 +51,8 @@ CACHED_SETS = 1024
 MAX_CACHED_PARTITIONS = 16
 # So many transactional ids keep the larger sets of their last records.
 MAX_LARGE_SETS = 64
+# So many partitions that are added at once are packed in steps. Fewer take half a millisecond.
+PACKED_AHEAD = 500
 
 
 class TransactionCodec:
@@ -81,6 +84,18 @@ class TransactionCodec:
             return _KEY.pack(0, len(name)) + name, self._value(transaction)
         except struct.error as error:
             raise EncodeError(f"the record of a transaction: {error}") from error
+
+    def pack_ahead(
+        self, transaction: Transaction, added: AbstractSet[TopicPartition], step: Step
+    ) -> None:
+        """Pack, in steps, what the record of a transaction will have once partitions are added.
+
+        If they are not added, the next record is packed as if this had not been called.
+        `added` must not change in a step.
+        """
+        packed = _LargeSet()
+        packed.grow(transaction.partitions | added, step)
+        self._keep(transaction.transactional_id, packed)
 
     def decode(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """See RecordCodec. Raises DecodeError also for an unknown state."""
@@ -130,14 +145,18 @@ class TransactionCodec:
         return head + middle + _END.pack(*times, 1, 0, 8, previous)
 
     def _packed_large_set(self, transaction: Transaction) -> bytes:
-        known = self._large_sets.pop(transaction.transactional_id, None)
+        known = self._large_sets.get(transaction.transactional_id)
         if known is None or not known.partitions <= transaction.partitions:
             known = _LargeSet()
-        known.grow(transaction.partitions)
-        self._large_sets[transaction.transactional_id] = known
+        known.grow(transaction.partitions, no_step)
+        self._keep(transaction.transactional_id, known)
+        return known.packed()
+
+    def _keep(self, transactional_id: str, large_set: "_LargeSet") -> None:
+        self._large_sets.pop(transactional_id, None)
+        self._large_sets[transactional_id] = large_set
         if len(self._large_sets) > MAX_LARGE_SETS:
             del self._large_sets[next(iter(self._large_sets))]
-        return known.packed()
 
 
 class _LargeSet:
@@ -148,9 +167,10 @@ class _LargeSet:
         self._numbers: dict[str, list[int]] = {}
         self._packed: dict[str, bytearray] = {}
 
-    def grow(self, partitions: AbstractSet[TopicPartition]) -> None:
+    def grow(self, partitions: AbstractSet[TopicPartition], step: Step) -> None:
         """Take larger partitions, which have all those that are known."""
-        for topic, added in by_topic(partitions - self.partitions).items():
+        added_by_topic = by_topic(stepping(iter(partitions - self.partitions), step))
+        for topic, added in stepping(iter(added_by_topic.items()), step):
             numbers = self._numbers.setdefault(topic, added)
             if numbers is not added:
                 numbers += added

@@ -30,8 +30,7 @@ def add_partitions(
 
     Raises ApiError: CONCURRENT_TRANSACTIONS, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED.
     """
-    check_not_ending(transaction)
-    check_producer(transaction, producer)
+    check_may_add(transaction, producer)
     if transaction.state is TransactionState.ONGOING and partitions <= transaction.partitions:
         return None
     return transaction.become(
@@ -58,6 +57,12 @@ def missing_partitions(
     check_producer(transaction, producer)
     check_not_ending(transaction)
     return [each for each in stepping(iter(partitions), step) if each not in transaction.partitions]
+
+
+def check_may_add(transaction: Transaction, producer: ProducerIdAndEpoch) -> None:
+    """Raise the ApiError of `add_partitions`, if there is one."""
+    check_not_ending(transaction)
+    check_producer(transaction, producer)
 
 
 def check_not_ending(transaction: Transaction) -> None:

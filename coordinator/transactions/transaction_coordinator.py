@@ -31,7 +31,7 @@ from odradek.storage.producer_entry import FIRST_VERSION_WITH_EPOCH_BUMP
 from odradek.storage.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.storage.topic_partition import TopicPartition
 
-from .codec import TransactionCodec
+from .codec import PACKED_AHEAD, TransactionCodec
 from .completion import Completion, TransactionShard, is_synced
 from .ending import (
     must_end_v1,
@@ -41,7 +41,7 @@ from .ending import (
     producer_after,
 )
 from .marker_writer import MarkerWriter
-from .partitions import add_partitions, missing_partitions
+from .partitions import add_partitions, check_may_add, missing_partitions
 from .settings import TransactionSettings
 from .starting import (
     check_start,
@@ -99,10 +99,11 @@ class TransactionCoordinator:
         self._version = transaction_version
         self.markers = markers
         self._loop = loop
+        self._codec = TransactionCodec()
         self.shards: CoordinatorShards[TransactionTable] = CoordinatorShards(
             TRANSACTION_STATE_TOPIC,
             lambda _partition: TransactionTable(),
-            TransactionCodec(),
+            self._codec,
             compression=CompressionType.NONE,
             logger=logger,
         )
@@ -265,12 +266,18 @@ class TransactionCoordinator:
         partitions: AbstractSet[TopicPartition],
         *,
         client_version: int,
+        step: Step = no_step,
     ) -> None:
         """Add partitions to a transaction; the first ones begin it.
 
-        Raises ApiError: INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
-        CONCURRENT_TRANSACTIONS, and those of the coordinator.
+        `partitions` must not change in a step. Raises ApiError: INVALID_REQUEST,
+        INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, and those of the
+        coordinator.
         """
+        if len(partitions) >= PACKED_AHEAD:
+            _, transaction = self._find(transactional_id)
+            check_may_add(transaction, producer)
+            self._codec.pack_ahead(transaction, partitions, step)
         now = self._clock()
         shard, transaction = self._find(transactional_id)
         changed = add_partitions(

@@ -114,6 +114,30 @@ def test_of_many_partitions_those_are_packed_that_are_added() -> None:
     assert steps_of(lambda: codec.encode(next_one)) < 100
 
 
+def test_many_that_will_be_added_are_packed_in_steps() -> None:
+    before = many("shop", frozenset({TopicPartition("t0", 0), TopicPartition("other", 3)}))
+    added = {TopicPartition(f"t{topic}", 1) for topic in range(1000)}
+    codec = TransactionCodec()
+    steps: list[None] = []
+    codec.pack_ahead(before, added, lambda: steps.append(None))
+    assert len(steps) > 2 * len(added)
+    record = record_of(many("shop", before.partitions | added), 2)
+    expected = stored_message(MESSAGES.encode(as_message(record)))
+    assert steps_of(lambda: codec.encode(record)) < 100
+    assert stored_message(codec.encode(record)) == expected
+
+
+def test_what_was_packed_and_not_added_is_not_in_the_next_record() -> None:
+    added = {TopicPartition(f"t{topic}", 1) for topic in range(1000)}
+    codec = TransactionCodec()
+    codec.pack_ahead(many("shop", NO_PARTITIONS), added, no_step)
+    other = frozenset(TopicPartition("other", number) for number in range(100))
+    record = record_of(many("shop", other), 2)
+    assert stored_message(codec.encode(record)) == stored_message(
+        MESSAGES.encode(as_message(record))
+    )
+
+
 def test_few_transactional_ids_keep_what_is_packed() -> None:
     codec = TransactionCodec()
     partitions = frozenset(TopicPartition(f"t{topic}", 0) for topic in range(100))
