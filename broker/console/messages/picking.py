@@ -31,7 +31,7 @@ from .filters import Filter, JsonPath, json_of, looks_like_json
 from .framing import framed
 
 # Longer JSON is parsed in another process.
-LARGE_JSON_BYTES = 64 << 10
+LARGE_JSON_BYTES = 32 << 10
 # The headers of a record that are kept, unless all are wanted.
 MAX_HEADERS = 200
 _HEADER_COST = 100  # what a short header holds in memory
