@@ -181,3 +181,16 @@ def test_no_order_of_requests_leads_past_the_login(
         assert session.principal in (
             (None, Principal("User", "alice")) if has_logged_in else (None,)
         )
+
+
+@pytest.mark.parametrize(("lived_s", "is_valid"), [(-1, False), (0, False), (1, True)])
+def test_a_token_expires_after_it_was_issued(lived_s: int, is_valid: bool) -> None:
+    options = {"unsecuredValidatorAllowableClockSkewMs": "60000"}
+    issued_s = NOW_MS // 1000
+    claims = {"sub": "alice", "iat": issued_s, "exp": issued_s + lived_s}
+    tokens = UnsecuredTokens(options, lambda: NOW_MS)
+    if is_valid:
+        assert tokens.validate(unsecured_token(claims)).expires_at_ms == claims["exp"] * 1000
+        return
+    with pytest.raises(InvalidTokenError, match="expired before it was issued"):
+        tokens.validate(unsecured_token(claims))

@@ -248,6 +248,14 @@ def test_a_turn_of_the_loop_writes_to_one_partition_of_the_topic(what: str) -> N
     assert batches[-1] == len(logs)
 
 
+def test_states_that_are_too_large_for_one_batch_get_new_snapshots() -> None:
+    states = ShareStates(logs=[MemoryLog("__share_group_state", max_message_bytes=1000)])
+    for number in range(50):
+        states.initialize(SharePartitionKey(f"g{number}", TOPIC_ID, 0))
+    states.loop.advance(5 * MINUTE_MS)
+    assert kinds(states) == ["snapshot"] * 100
+
+
 def test_a_state_that_is_written_between_two_turns_gets_no_other_snapshot(
     states: ShareStates, monkeypatch: pytest.MonkeyPatch
 ) -> None:

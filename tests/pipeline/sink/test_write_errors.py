@@ -7,8 +7,10 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException
 
 from odradek.pipeline.sink import marks, row_sender
+from odradek.pipeline.sink.row_sender import FencedError, RowSender
 from odradek.pipeline.sink.rows import WriteError
 from odradek.pipeline.sink.task_name import TaskName
 from odradek.pipeline.sink.task_writing import write_rows
@@ -61,3 +63,31 @@ def test_a_broker_that_is_down_is_reported_soon(delivery: str) -> None:
     servers = f"127.0.0.1:{free_ports(1)[0]}"
     with pytest.raises(WriteError, match=f"no broker answers at {servers} .*Connection refused"):
         write(servers, delivery, rows("a"))
+
+
+class FencedProducer:
+    """Stands for a producer of librdkafka that was fenced, and has stopped."""
+
+    def poll(self, _wait_s: float) -> int:
+        return 0
+
+    def begin_transaction(self) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError._PURGE_QUEUE, FencedError),
+        (KafkaError._FATAL, FencedError),
+        (KafkaError.MSG_SIZE_TOO_LARGE, WriteError),
+    ],
+)
+def test_a_row_that_was_given_up_has_the_reason_for_which_the_producer_stopped(
+    code: int, expected: type[WriteError]
+) -> None:
+    sender = RowSender({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    sender.producer = FencedProducer()  # type: ignore[assignment] # as much of one
+    with pytest.raises(WriteError) as raised:
+        sender.raise_reason(KafkaException(KafkaError(code)))
+    assert type(raised.value) is expected

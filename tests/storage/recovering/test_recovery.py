@@ -65,6 +65,17 @@ def test_a_tail_torn_at_any_byte_is_cut_and_nothing_else(
         assert values_from(log)[0] == b"kept"
 
 
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_the_first_producer_of_a_broker_is_known_again(tmp_path: Path, is_clean: bool) -> None:
+    box = LogBox(tmp_path)
+    log = box.open()
+    put(log, b"first", producer=(0, 0, 0))
+    again = box.open(clean=is_clean)
+    if again.producers.recall is not None:
+        again.producers.recall()
+    assert again.producers.producers[0].last_sequence == 0
+
+
 def test_a_flipped_byte_ends_the_log_before_its_batch(tmp_path: Path) -> None:
     box = LogBox(tmp_path)
     filled(box, 3)
