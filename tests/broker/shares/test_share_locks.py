@@ -39,6 +39,17 @@ def test_a_lock_that_is_renewed_for_a_shorter_time_ends_then(tmp_path: Path) -> 
     assert rig.acquire("n") == [(0, 0, 2)]
 
 
+def test_no_lock_ends_after_its_topic_was_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rig = ShareRig(tmp_path, partitions=1)
+    put(rig.logs[0], b"tea")
+    assert rig.acquire("m") == [(0, 0, 1)]
+    rig.shares.topics_deleted([rig.key().topic_id])
+    rig.states.loop.advance(60_000)
+    assert not caplog.records
+
+
 class Slices:
     """Runs work on the loop."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek.pipeline.jobs.progress import Progress
 from odradek.pipeline.jobs.stats.extents import scan_tasks
 from odradek.pipeline.jobs.stats.job import StatsReport, StatsSettings, plan_stats, run_stats
 from odradek.pipeline.jobs.stats.topic_scan import Sums
@@ -29,6 +30,20 @@ def counted(root: Path, **more: Any) -> StatsReport:
 def total_of(report: StatsReport, topic: str = "orders") -> Sums:
     [found] = [each for each in report.topics if each.topic == topic]
     return found.sums
+
+
+class Counted(Progress):
+    """Counts what a bar would show."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+        self.parts = 0
+
+    def total(self, description: str, parts: int) -> None:
+        self.totals[description] = parts
+
+    def done(self, parts: int) -> None:
+        self.parts += parts
 
 
 # --- against a reader that goes record by record
@@ -79,7 +94,9 @@ def test_how_the_work_is_cut_changes_nothing(
     settings = StatsSettings(log_directories=[tmp_path])
     tasks = scan_tasks(LogDirectories([tmp_path]), plan_stats(settings).selected, 100)
     assert len(tasks) > 5
-    assert total_of(counted(tmp_path)) == total_of(whole)
+    progress = Counted()
+    assert total_of(run_stats(InThisProcess(), settings, progress)) == total_of(whole)
+    assert progress.totals["counting"] == progress.parts > 1
 
 
 def test_old_message_formats_are_counted(tmp_path: Path) -> None:
