@@ -23,10 +23,12 @@ from odradek.protocol.records.cluster_metadata import ConfigRecord
 from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files
+from odradek.storage.inspect.open_transactions import OpenTransaction
 from odradek.storage.log import PartitionLog
 from odradek.storage.log_reader import LogReader, SegmentFile
 from odradek.tools.app import app
 from odradek.tools.retention.stored_retention import PartitionFilter, StoredLog, StoredRetention
+from odradek.tools.transactions.ownership import described
 from tests.support.log_box import NOW_MS, LogBox, batch_of, put
 from tests.support.old_logs import lay_down, single
 from tests.support.transaction_directories import end, stopped_directory, transactional
@@ -354,3 +356,23 @@ def test_a_bad_configuration_is_refused_in_one_line(data: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr.startswith("odradek: ")
     assert run(data / "nowhere").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "since"),
+    [
+        (NOW_MS - 120_000, ", since 2023-11-14 22:11:20.000 UTC (for 2 minutes)"),
+        (NOW_MS + 120_000, ", since 2023-11-14 22:15:20.000 UTC (for 0 ms)"),  # of a wrong clock
+        (-1, ""),
+    ],
+)
+def test_an_open_transaction_is_described_with_its_age(first_ms: int, since: str) -> None:
+    open_ = OpenTransaction(
+        producer_id=7,
+        producer_epoch=1,
+        first_offset=5,
+        first_timestamp_ms=first_ms,
+        last_timestamp_ms=NOW_MS,
+    )
+    said = described(open_, NOW_MS)
+    assert f"is open from offset 5 on{since}, last written" in said

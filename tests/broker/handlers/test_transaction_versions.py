@@ -94,6 +94,7 @@ async def test_records_have_the_format_of_the_version(rig: Transactions) -> None
         one = rig.producer(f"shop-{version}", is_v2=version == 2)
         await one.start()
         await one.begin()
+        assert rig.known(f"shop-{version}").client_version == (2 if version == 2 else 0)
         await one.end()
         rig.wait(COMPLETE_RECORD_MS)
         found[version] = value_versions(rig, start_offset)

@@ -72,7 +72,7 @@ def test_tables_tell_topics_and_groups(
     assert re.search(r"g: orders-0 +10 +5 +90 +80", out)
 
 
-def test_a_dry_run_says_what_would_be_read(data: Path) -> None:
+def test_a_dry_run_says_what_would_be_read(data: Path, report: StatsReport) -> None:
     result = CliRunner().invoke(app, ["pipeline", "stats", "--path", str(data), "--dry-run"])
     assert result.exit_code == 0, result.output
     assert "orders" in result.stdout
@@ -80,7 +80,9 @@ def test_a_dry_run_says_what_would_be_read(data: Path) -> None:
         app, ["pipeline", "stats", "--path", str(data), "--dry-run", "--json"]
     )
     [topic] = json.loads(result.stdout)["topics"]
+    [sums] = [each.sums for each in report.topics if each.topic == topic["topic"]]
     assert topic["partitions"] == 1
+    assert topic["offsets"] == sums.records + sums.markers
     assert topic["logBytes"] > 1000
 
 
