@@ -7,7 +7,6 @@ goes to `error_cb`, so the failures are collected there.
 from __future__ import annotations
 
 import re
-import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -21,12 +20,9 @@ from confluent_kafka.admin import AdminClient
 from .failure import ADVICE, CommandError, closed, kafka_failure
 from .listener_probe import find_mismatch
 from .security_protocol import uses_tls
-from .servers import connection_failure, parse_servers, unreachable
+from .servers import listening_server
 
 TIMEOUT_S = 10.0
-CONNECT_S = 3.0
-# How long a broker on this machine may take to start, as in `odradek serve & odradek topics list`.
-START_S = 2.0
 POLL_S = 0.01
 # How long to wait after all servers have failed. librdkafka tries one address of a server after
 # the other, and `localhost` often has one where nobody listens.
@@ -58,34 +54,6 @@ def refusal_of_settings() -> Iterator[None]:
         yield
     except (KafkaException, ValueError) as error:
         raise CommandError(f"the settings of the client are refused: {error}") from None
-
-
-def listening_server(servers: str) -> tuple[str, int]:
-    """The first server that accepts a connection. Raises CommandError if none does.
-
-    Without this check librdkafka would retry until its timeout, in case the broker is starting. A
-    broker on this machine may be, and is waited for.
-    """
-    found = parse_servers(servers)
-    deadline = time.monotonic() + START_S
-    while True:
-        failures = []
-        may_start = False
-        for server in found:
-            try:
-                socket.create_connection((server.host, server.port), CONNECT_S).close()
-            except (OSError, UnicodeError) as error:
-                failures.append(connection_failure(server.text, error))
-                may_start |= isinstance(error, ConnectionRefusedError) and _is_loopback(server.host)
-            else:
-                return server.host, server.port
-        if not may_start or time.monotonic() > deadline:
-            raise unreachable(failures)
-        time.sleep(POLL_S)
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _is_answered(client: AdminClient, failures: Sequence[KafkaError]) -> bool:

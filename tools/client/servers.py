@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from typing import NamedTuple
 
 from .failure import CommandError, NoAnswerError
+
+CONNECT_S = 3.0
+# How long a broker on this machine may take to start, as in `odradek serve & odradek topics list`.
+START_S = 2.0
+POLL_S = 0.01
 
 
 class Server(NamedTuple):
@@ -44,3 +51,31 @@ def connection_failure(server: str, error: OSError | UnicodeError) -> str:
     if isinstance(error, UnicodeError):
         return f"{server}: that is no name of a host"
     return f"{server}: {error.strerror or error}"
+
+
+def listening_server(servers: str) -> tuple[str, int]:
+    """The first server that accepts a connection. Raises CommandError if none does.
+
+    A broker on this machine may be starting, and is waited for. One elsewhere is not: librdkafka
+    would retry until its timeout.
+    """
+    found = parse_servers(servers)
+    deadline = time.monotonic() + START_S
+    while True:
+        failures = []
+        may_start = False
+        for server in found:
+            try:
+                socket.create_connection((server.host, server.port), CONNECT_S).close()
+            except (OSError, UnicodeError) as error:
+                failures.append(connection_failure(server.text, error))
+                may_start |= isinstance(error, ConnectionRefusedError) and _is_loopback(server.host)
+            else:
+                return server.host, server.port
+        if not may_start or time.monotonic() > deadline:
+            raise unreachable(failures)
+        time.sleep(POLL_S)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")

@@ -42,7 +42,7 @@ from .failure import CommandError, NoAnswerError, closed
 from .listener_probe import find_mismatch
 from .scram import ScramClient, ScramError
 from .security_protocol import uses_sasl, uses_tls
-from .servers import connection_failure, parse_servers, unreachable
+from .servers import connection_failure, listening_server, parse_servers, unreachable
 from .tls import client_context
 
 R = TypeVar("R", bound=Message)
@@ -211,6 +211,7 @@ class WireCluster:
         self.bootstrap = self._first_that_answers(settings["bootstrap.servers"])
 
     def _first_that_answers(self, servers: str) -> WireConnection:
+        listening_server(servers)
         *others, last = parse_servers(servers)
         for server in others:
             with suppress(CommandError):
