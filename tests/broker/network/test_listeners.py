@@ -39,8 +39,8 @@ def test_a_free_port_is_free_for_each_address_of_the_host(monkeypatch: pytest.Mo
     (made,) = bind_listeners([listener("A", "localhost")])
     ports = {sock.getsockname()[1] for sock in made.sockets}
     made.close()
-    assert len(tried) == 2
-    assert ports == {tried[1]}
+    assert len(tried) > 1  # another process may have one, too
+    assert ports == {tried[-1]}
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin"])
