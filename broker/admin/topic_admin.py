@@ -39,6 +39,7 @@ from odradek.coordinator.metadata.topic_creation import (
 from odradek.coordinator.metadata.topic_deletion import TopicDeletionResult, TopicRef
 from odradek.coordinator.metadata.topic_settings import automatic_topic
 from odradek.coordinator.metadata.topics import Topic
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.storage.topic_partition import TopicPartition
 
@@ -146,7 +147,7 @@ class TopicAdmin:
             return results
 
     async def create_automatically(
-        self, names: Sequence[str], permits: Permits = unlimited
+        self, names: Sequence[str], permits: Permits = unlimited, step: Step = no_step
     ) -> dict[str, ApiError]:
         """Create topics that requests have named. Returns the errors by name.
 
@@ -154,27 +155,34 @@ class TopicAdmin:
         too many for one operation, each has that error.
         """
         errors: dict[str, ApiError] = {}
-        new = [automatic_topic(self._config, name) for name in names]
+        new = [automatic_topic(self._config, name) for name in stepping(names, step)]
         try:
             results = await self.create(new, permits=permits)
         except ApiError as error:
-            return dict.fromkeys(names, error)
-        for name, result in results.items():
+            return dict.fromkeys(stepping(names, step), error)
+        finally:
+            free(step, new)
+        for name, result in stepping(iter(results.items()), step):
             exists = ErrorCode.TOPIC_ALREADY_EXISTS
             if isinstance(result, ApiError) and result.code is not exists:
                 errors[name] = result
         return errors
 
     async def create_for_client(
-        self, names: Sequence[str], permits: Permits
+        self, names: Sequence[str], permits: Permits, step: Step
     ) -> dict[str, ApiError]:
         """Like `create_automatically`, except for topics that were deleted a moment ago."""
-        async with self._lock:  # a deletion may be running
-            deleted = dict.fromkeys(name for name in names if name in self.recent_deletions)
-        wanted = [name for name in names if name not in deleted]
-        errors = await self.create_automatically(wanted, permits) if wanted else {}
+        async with self._lock:
+            pass  # a deletion may have been running
+        deleted: list[str] = []
+        wanted: list[str] = []
+        for name in stepping(names, step):
+            (deleted if name in self.recent_deletions else wanted).append(name)
+        errors = await self.create_automatically(wanted, permits, step) if wanted else {}
         text = "the topic was deleted a moment ago"
-        return errors | dict.fromkeys(deleted, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text))
+        error = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        errors.update(dict.fromkeys(stepping(deleted, step), error))
+        return errors
 
     async def ensure_internal_topic(self, name: str) -> None:
         """Create an internal topic if it does not exist. Raises ApiError if that fails."""

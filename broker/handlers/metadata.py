@@ -11,6 +11,7 @@ from odradek.broker.requests.context import RequestContext
 from odradek.broker.security.operations import NOT_REQUESTED, AclOperation, ResourceType
 from odradek.broker.turns.seen import distinct
 from odradek.coordinator.metadata.topics import NO_LEADER, Partition
+from odradek.coordinator.runtime.steps import free
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
@@ -78,7 +79,9 @@ async def create_and_respond(
         else:
             not_creatable.add(name)
     admin = context.broker.admin.topics
-    errors = await admin.create_for_client(creatable, context.permits) if creatable else {}
+    errors: dict[str, ApiError] = {}
+    if creatable:
+        errors = await admin.create_for_client(creatable, context.permits, context.step)
     topics = [
         topic_with_error(context, request, name, creation_code(errors[name].code))
         if name in errors
@@ -91,6 +94,7 @@ async def create_and_respond(
         for name in context.sliced(missing)
         if name in not_creatable
     ]
+    free(context.step, errors)
     return respond(context, request, [*topics, *unauthorized])
 
 

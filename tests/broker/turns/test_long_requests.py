@@ -17,6 +17,7 @@ from odradek.broker.handlers import HANDLERS
 from odradek.broker.requests.dispatch import request_class
 from odradek.broker.turns.slices import MAX_ITEMS
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.long_requests import KINDS, TOPIC, LongRequest, long_requests
 from tests.support.messages import LONG
 from tests.support.topics import create_topic
@@ -85,3 +86,9 @@ def test_a_long_array_of_a_request_keeps_nobody_waiting(
 
 def _title(request: LongRequest, version: int, size_bytes: int) -> str:
     return f"v{version}, {size_bytes} bytes, {request.kind} {request.path}"
+
+
+def test_names_for_which_no_topics_are_created_keep_nobody_waiting(broker: MeasuredBroker) -> None:
+    names = [MetadataRequestTopic(name=f"n{number}") for number in range(MAX_ITEMS - 100)]
+    frame = request_frame(MetadataRequest(topics=names), 12, 1, "long")
+    assert longest_turn_ms(broker, frame) <= TURN_MS
