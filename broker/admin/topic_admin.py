@@ -169,7 +169,7 @@ class TopicAdmin:
         return errors
 
     async def create_for_client(
-        self, names: Sequence[str], permits: Permits, step: Step
+        self, names: Sequence[str], permits: Permits, step: Step = no_step
     ) -> dict[str, ApiError]:
         """Like `create_automatically`, except for topics that were deleted a moment ago."""
         async with self._lock:

@@ -74,6 +74,7 @@ def reassign(
             index,
             wanted.replicas,
             allow_replication_factor_change=request.allow_replication_factor_change,
+            step=context.step,
         )
     except ApiError as error:
         return partition_with_error(wanted, error)

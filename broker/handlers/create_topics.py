@@ -71,7 +71,11 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 
 
 def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
-    """The topic for the controller."""
+    """The topic for the controller. Of the values of a key it has a null, or else the last one."""
+    configs: dict[str, str | None] = {}
+    for config in context.sliced(topic.configs):
+        if configs.get(config.name, "") is not None:
+            configs[config.name] = config.value
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
@@ -79,7 +83,7 @@ def to_new_topic(context: RequestContext, topic: CreateTopicsTopic) -> NewTopic:
         assignments=[
             (item.partition_index, item.broker_ids) for item in context.sliced(topic.assignments)
         ],
-        configs={config.name: config.value for config in context.sliced(topic.configs)},
+        configs=configs,
     )
 
 

@@ -9,7 +9,7 @@ LogManager.nextLogDirs.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, no_step, stepping, stepping_if_many
 from odradek.protocol.errors import ApiError, ErrorCode
 
 from .cluster_metadata import ClusterMetadata
@@ -99,13 +99,15 @@ class Placer:
             f"Unable to replicate the partition {replication_factor} time(s): {reason}",
         )
 
-    def check_assignment(self, broker_ids: Sequence[int], replication_factor: int | None) -> None:
+    def check_assignment(
+        self, broker_ids: Sequence[int], replication_factor: int | None, step: Step = no_step
+    ) -> None:
         """Raise INVALID_REPLICA_ASSIGNMENT unless the replicas are nodes of the cluster.
 
         `replication_factor` is that of the request's partitions before this one, None for the
         first.
         """
-        check_replicas(self._replica_ids, broker_ids)
+        check_replicas(self._replica_ids, broker_ids, step)
         if not any(broker_id in self._live_ids for broker_id in broker_ids):
             raise _bad_assignment(f"names no broker that lives: {list(broker_ids)}.")
         if replication_factor not in (None, len(broker_ids)):
@@ -115,18 +117,25 @@ class Placer:
             )
 
 
-def check_replicas(brokers: Collection[int], replicas: Sequence[int]) -> None:
+def check_replicas(brokers: Collection[int], replicas: Sequence[int], step: Step = no_step) -> None:
     """Raise INVALID_REPLICA_ASSIGNMENT unless these are registered brokers, each named once.
 
     The error is about the lowest broker id that is wrong, as in Kafka.
     """
     if not replicas:
         raise _bad_assignment("includes an empty replica list.")
-    for broker_id in sorted(replicas):
-        if broker_id not in brokers:
-            raise _bad_assignment(f"includes broker {broker_id}, but no such broker is registered.")
-        if replicas.count(broker_id) > 1:
-            raise _bad_assignment(f"includes the broker {broker_id} more than once.")
+    wrong: int | None = None
+    named: set[int] = set()
+    for broker_id in stepping_if_many(replicas, step):
+        if broker_id in brokers and broker_id not in named:
+            named.add(broker_id)
+        elif wrong is None or broker_id < wrong:
+            wrong = broker_id
+    if wrong is None:
+        return
+    if wrong in brokers:
+        raise _bad_assignment(f"includes the broker {wrong} more than once.")
+    raise _bad_assignment(f"includes broker {wrong}, but no such broker is registered.")
 
 
 def _bad_assignment(problem: str) -> ApiError:

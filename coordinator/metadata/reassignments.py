@@ -11,6 +11,7 @@ Kafka: ReplicationControlManager.alterPartitionReassignments, handleAssignReplic
 from collections.abc import Mapping, Sequence
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
+from odradek.coordinator.runtime.steps import Step, no_step
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
 from odradek.storage.topic_partition import TopicPartition
@@ -29,6 +30,7 @@ def check_reassignment(
     replicas: Sequence[int] | None,
     *,
     allow_replication_factor_change: bool,
+    step: Step = no_step,
 ) -> None:
     """Refuse an impossible reassignment; any other changes nothing.
 
@@ -39,7 +41,7 @@ def check_reassignment(
     if replicas is None:
         text = "No partition reassignment is in progress."
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
-    check_replicas(metadata.brokers, replicas)
+    check_replicas(metadata.brokers, replicas, step)
     if not allow_replication_factor_change and len(replicas) != len(partition.replicas):
         text = (
             f"The replication factor is changed from {len(partition.replicas)} to {len(replicas)}"

@@ -12,7 +12,7 @@ from operator import attrgetter
 from msgspec import Struct, field
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import random_uuid
 from odradek.protocol.records.cluster_metadata import ConfigRecord, TopicRecord
@@ -122,7 +122,7 @@ def create_topics(
 
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
-    repeated = _repeated(request.name for request in stepping(requests, step))
+    repeated = _repeated(requests, step)
     _check_total(stepping(requests, step), rules, repeated)
     placer = rules.placer(metadata, step)
     reply: dict[str, CreatedTopic | ApiError] = {}
@@ -161,7 +161,7 @@ def create_partitions(
     Raises POLICY_VIOLATION when the request is too large for one operation.
     """
     placer = rules.placer(metadata, step)
-    repeated = _repeated(request.name for request in stepping(requests, step))
+    repeated = _repeated(requests, step)
     reply: dict[str, ApiError | None] = {}
     records: list[JournalRecord] = []
     for request in stepping(requests, step):
@@ -289,7 +289,7 @@ def _check_assignments(request: NewTopic, placer: Placer, step: Step) -> None:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        placer.check_assignment(broker_ids, replication_factor)
+        placer.check_assignment(broker_ids, replication_factor, step)
         replication_factor = len(broker_ids)
         seen.add(index)
     if seen != set(range(len(seen))):
@@ -353,11 +353,15 @@ def _check_added_assignments(
         placer.check_replication_factor(replication_factor)
         return
     for broker_ids in stepping(request.assignments, step):
-        placer.check_assignment(broker_ids, replication_factor)
+        placer.check_assignment(broker_ids, replication_factor, step)
 
 
 # -- both -----------------------------------------------------------------------------------------
 
 
-def _repeated(names: Iterable[str]) -> set[str]:
-    return {name for name, times in Counter(names).items() if times > 1}
+def _repeated(requests: Sequence[NewTopic | MorePartitions], step: Step) -> set[str]:
+    """Return the names that more than one of the requests has."""
+    counts = Counter(request.name for request in stepping(requests, step))
+    repeated = {name for name, times in stepping(iter(counts.items()), step) if times > 1}
+    free(step, counts)
+    return repeated

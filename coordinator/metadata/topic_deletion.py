@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from odradek.coordinator.runtime.outcome import JournalRecord, Outcome
-from odradek.coordinator.runtime.steps import Step, no_step, stepping
+from odradek.coordinator.runtime.steps import Step, free, no_step, stepping
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import ZERO_UUID, uuid_text
 from odradek.protocol.records.cluster_metadata import RemoveTopicRecord
@@ -29,6 +29,11 @@ class TopicRef(NamedTuple):
 
     name: str | None
     topic_id: bytes = ZERO_UUID
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it has a name or an id, and not both."""
+        return (self.name is None) != (self.topic_id == ZERO_UUID)
 
 
 class TopicDeletionResult(Struct, frozen=True, kw_only=True):
@@ -46,7 +51,10 @@ def delete_topics(
     permits: Permits = unlimited,
     step: Step = no_step,
 ) -> Outcome[list[TopicDeletionResult]]:
-    """Delete topics. A topic that is named more than once is refused, and gets one result."""
+    """Delete topics. A topic that is named more than once is refused, and gets one result.
+
+    References that are none get a result each.
+    """
     refused: list[TopicDeletionResult] = []
     to_delete: dict[bytes, Topic] = {}
     occurrences = Counter(stepping(requests, step))
@@ -55,19 +63,21 @@ def delete_topics(
     ids_first = [request for request in stepping(occurrences, step) if request.name is None]
     ids_first += [request for request in stepping(occurrences, step) if request.name is not None]
     for request in stepping(ids_first, step):
+        times = occurrences[request]
+        results = 1 if request.is_one else times
         try:
-            topic = resolve(metadata, request, occurrences[request])
+            topic = resolve(metadata, request, times)
             if request.name is not None and TopicRef(None, topic.id) in occurrences:
                 to_delete.pop(topic.id, None)  # not there if the id was repeated
                 request = TopicRef(topic.name, topic.id)
                 raise _invalid("The provided topic name maps to an ID that was already supplied.")
             to_delete[topic.id] = topic
         except ApiError as error:
-            refused.append(
-                TopicDeletionResult(
-                    name=request.name, topic_id=request.topic_id, error=error.with_traceback(None)
-                )
+            result = TopicDeletionResult(
+                name=request.name, topic_id=request.topic_id, error=error.with_traceback(None)
             )
+            refused += [result] * results
+    free(step, occurrences, ids_first)
     deleted = [_deletion(topic, permits) for topic in stepping(to_delete.values(), step)]
     records = tuple(
         JournalRecord(RemoveTopicRecord(topic_id=deletion.topic_id))
@@ -87,9 +97,9 @@ def _deletion(topic: Topic, permits: Permits) -> TopicDeletionResult:
 
 def resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
     """Return the topic of a reference that occurs this many times in a request. Raises ApiError."""
-    if request.name is None and request.topic_id == ZERO_UUID:
+    if not request.is_one and request.name is None:
         raise _invalid("Neither topic name nor id were specified.")
-    if request.name is not None and request.topic_id != ZERO_UUID:
+    if not request.is_one:
         raise _invalid("You may not specify both topic name and topic id.")
     if times > 1:
         raise _invalid(f"Duplicate topic {'id' if request.name is None else 'name'}.")

@@ -59,7 +59,7 @@ from odradek.protocol.messages.produce import (
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
 from odradek.protocol.records.cluster_metadata import PartitionChangeRecord
-from odradek.protocol.schema import Message
+from odradek.protocol.schema import Message, replace
 from tests.support.contexts import handled, request_context
 
 NOW_MS = 1_700_000_000_000
@@ -135,6 +135,18 @@ async def test_a_created_topic_is_described_with_the_sources_of_its_configs(tmp_
     assert configs["cleanup.policy"] == ("delete", 5)
     assert list(configs) == sorted(configs)
     await rig.broker.close()
+
+
+@pytest.mark.parametrize("values", [(None, "1000"), ("1000", None)])
+async def test_a_key_without_a_value_is_refused_also_if_it_has_one_elsewhere(
+    rig: Rig, values: tuple[str | None, ...]
+) -> None:
+    configs = [CreateTopicsConfig(name="retention.ms", value=value) for value in values]
+    topic = replace(new_topic("t"), configs=configs)
+    [answer] = (await rig.ask(CreateTopicsRequest(topics=[topic]), 7)).topics
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert answer.error_message == "Null value not supported for topic configs: retention.ms"
+    assert not rig.broker.metadata.topics
 
 
 async def test_a_request_for_too_many_partitions_is_refused_as_a_whole(rig: Rig) -> None:

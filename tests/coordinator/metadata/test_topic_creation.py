@@ -149,6 +149,8 @@ def test_the_replication_factor_is_looked_at_before_the_partition_count(
         ([(0, [])], "empty replica list"),
         ([(0, [7])], "broker 7"),
         ([(0, [NODE, NODE])], "more than once"),
+        ([(0, [NODE, NODE, 7, NODE + 1])], "more than once"),  # the lowest id that is wrong
+        ([(0, [NODE, 7, NODE, -3, 5])], "broker -3"),
         ([(0, [NODE]), (0, [NODE])], "multiple manual partition assignments for partition 0"),
         ([(0, [NODE]), (2, [NODE])], "consecutive 0-based"),
         ([(1, [NODE])], "consecutive 0-based"),

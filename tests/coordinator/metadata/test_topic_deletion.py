@@ -43,6 +43,13 @@ def test_a_topic_is_deleted_by_id(metadata: Metadata) -> None:
     assert list(metadata.state.topics) == ["b"]
 
 
+def test_each_reference_that_is_none_has_a_result(metadata: Metadata) -> None:
+    replies = deleted(metadata, *[TopicRef(None)] * 2, *[TopicRef("a", UNKNOWN_ID)] * 3)
+    assert errors(replies) == [ErrorCode.INVALID_REQUEST] * 5
+    assert [reply.name for reply in replies].count("a") == 3
+    assert list(metadata.state.topics) == ["a", "b"]
+
+
 def test_one_refusal_does_not_touch_the_others(metadata: Metadata) -> None:
     replies = deleted(metadata, TopicRef("a"), TopicRef("nope"), TopicRef(None, UNKNOWN_ID))
     assert {(reply.name, reply.error.code if reply.error else None) for reply in replies} == {
