@@ -8,8 +8,12 @@ from odradek.broker.common.nodes import Node, Nodes, Ports
 from odradek.config.broker_config import BrokerConfig
 from odradek.config.listeners import Listener
 from odradek.coordinator.metadata.topics import NO_LEADER, Topic
+from odradek.protocol.errors import ApiError
 
 from .cluster import Cluster
+from .partition_roles import Roles
+
+_OF_NO_PARTITION = Roles((), (), NO_LEADER)
 
 
 class ClusterNodes(Nodes):
@@ -69,7 +73,7 @@ class ClusterNodes(Nodes):
         partition: int,
     ) -> list[int]:
         """The nodes that have a replica."""
-        return list(self._cluster.roles(topic, partition).replicas)
+        return list(self._roles(topic, partition).replicas)
 
     def isr(
         self,
@@ -78,7 +82,7 @@ class ClusterNodes(Nodes):
         partition: int,
     ) -> list[int]:
         """The nodes that are in sync."""
-        return list(self._cluster.roles(topic, partition).isr)
+        return list(self._roles(topic, partition).isr)
 
     def eligible(
         self,
@@ -87,7 +91,7 @@ class ClusterNodes(Nodes):
         partition: int,
     ) -> list[int]:
         """The eligible leader replicas."""
-        return list(self._cluster.roles(topic, partition).eligible)
+        return list(self._roles(topic, partition).eligible)
 
     def last_known(
         self,
@@ -96,7 +100,7 @@ class ClusterNodes(Nodes):
         partition: int,
     ) -> list[int]:
         """The last leader while no replica is in sync."""
-        return list(self._cluster.roles(topic, partition).last_known)
+        return list(self._roles(topic, partition).last_known)
 
     def offline(
         self,
@@ -107,8 +111,15 @@ class ClusterNodes(Nodes):
     ) -> list[int]:
         """The nodes that have a replica and do not live."""
         live = self._cluster.live
-        return [node for node in self._cluster.roles(topic, partition).replicas if node not in live]
+        return [node for node in self._roles(topic, partition).replicas if node not in live]
 
     def replication_factor(self, topic: Topic) -> int:
         """The replication factor of a topic: that of its first partition."""
-        return len(self._cluster.roles(topic.name, 0).replicas)
+        return len(self._roles(topic.name, 0).replicas)
+
+    def _roles(self, topic: str, partition: int) -> Roles:
+        """The nodes of a partition; none if it was deleted while a request that lists it waited."""
+        try:
+            return self._cluster.roles(topic, partition)
+        except ApiError:
+            return _OF_NO_PARTITION
