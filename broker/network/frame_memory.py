@@ -98,6 +98,8 @@ class FrameMemory:
     def forget(self, owner: FrameOwner) -> None:
         """Remove a closed connection: its grant and its place in the queue."""
         if owner in self._queue:
+            if owner is self._queue[0]:
+                self._overtaken_bytes = 0
             self._queue.remove(owner)
         self.release(owner)
 

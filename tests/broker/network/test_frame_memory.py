@@ -131,6 +131,18 @@ def test_a_frame_that_waits_is_overtaken_by_no_more_bytes_than_the_limit() -> No
     assert (big.granted, late.granted) == (True, False)
 
 
+def test_the_bytes_that_overtook_a_closed_connection_do_not_count_for_the_next_one() -> None:
+    _, memory = make(100)
+    holder, closed, big = (FakeConnection(memory, size * MIB) for size in (50, 90, 90))
+    assert [holder.ask(), closed.ask(), big.ask()] == [True, False, False]
+    for first in (closed, big):
+        for _ in range(4):
+            small = FakeConnection(memory, 25 * MIB)
+            assert small.ask()
+            memory.release(small)
+        first.close(None)
+
+
 def check(memory: FrameMemory, *rates: tuple[FakeConnection, int]) -> None:
     """Let connections receive so many bytes each between two checks, as often as one judges."""
     for _ in range(CHECKS):
