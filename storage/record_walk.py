@@ -149,7 +149,8 @@ def convert_stored(batches: Buffer, *, magic: int, first_offset: int, limits: Wa
             magic=magic,
             first_offset=first_offset,
             max_input_bytes=len(batches),
-            # Stored batches may not have been walked. The last limit is that of all readers.
+            # Stored batches may not have been walked. In another process (LONG) the limit is that
+            # of all readers.
             max_bytes=MAX_DECOMPRESSED_BYTES if limits == LONG else limits.unpacked_bytes,
             max_records=limits.steps // _STEPS_OF_A_MESSAGE,
         )
@@ -201,6 +202,7 @@ def _check_each(
     """Check each record; return the newest timestamp and whether offsets are consecutive."""
     max_bytes = rules.max_record_bytes if header.attributes & COMPRESSION_MASK else NO_LIMIT
     wants_keys, is_append_time = rules.compacted, header.is_log_append_time
+    # As in Kafka: only a topic that sets the time itself refuses batches whose producer has set it.
     accepts_append_time = not rules.log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
@@ -236,12 +238,13 @@ def _check_each(
 
 
 def _check_size(size_bytes: int, max_bytes: int) -> None:
-    """Raise ApiError if a record is too large; its length, which `size_bytes` counts, is not in it.
+    """Raise ApiError if a record is too large.
 
-    Kafka: DefaultRecord.readFrom.
+    The limit is one of the record without the length before it, which `size_bytes` counts, and
+    which may be longer than it need be. Kafka: DefaultRecord.readFrom.
     """
-    body_bytes = next(
-        n for n in range(size_bytes - 5, size_bytes) if n + uvarint_size(2 * n) == size_bytes
+    body_bytes = max(
+        n for n in range(size_bytes - 5, size_bytes) if n + uvarint_size(2 * n) <= size_bytes
     )
     if body_bytes > max_bytes:
         raise invalid(

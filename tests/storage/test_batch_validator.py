@@ -16,6 +16,7 @@ from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.record import Record, read_records
 from odradek.protocol.record_batch import build_batch
+from odradek.storage import record_walk
 from odradek.storage.append_rules import AppendRules, target_compression
 from odradek.storage.batch_validator import (
     DENSEST_RECORDS,
@@ -69,6 +70,17 @@ def test_a_record_of_a_compressed_batch_may_unpack_to_the_topics_limit(
     batch = bytes(build_batch([Record(None, b"v" * size_bytes, NOW_MS)], compression=codec))
     assert b"".join(check(batch, max_decompressed_message_bytes=body_bytes).parts) == batch[16:]
     assert refusal(batch, max_decompressed_message_bytes=body_bytes - 1) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "body_bytes"), [(65, 63), (8194, 8191)], ids=["two bytes", "three bytes"]
+)
+def test_the_length_of_a_record_may_be_longer_than_it_need_be(
+    size_bytes: int, body_bytes: int
+) -> None:
+    record_walk._check_size(size_bytes, body_bytes)
+    with pytest.raises(ApiError, match=f"a record of {body_bytes} bytes"):
+        record_walk._check_size(size_bytes, body_bytes - 1)
 
 
 def test_a_record_that_is_not_compressed_has_no_other_limit_than_its_batch() -> None:
