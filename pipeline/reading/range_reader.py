@@ -67,7 +67,10 @@ class Decoder(Protocol):
 
     @property
     def only_data_batches(self) -> bool:
-        """Whether it is given neither control batches nor aborted and empty ones."""
+        """Whether it gets neither empty batches nor control batches, nor aborted ones.
+
+        It gets aborted ones if uncommitted records are read.
+        """
 
     def decode(
         self, piece: bytes, table: BatchTable, start_offset: int, end_offset: int
@@ -179,7 +182,7 @@ class RangeReader:
         opened = log.open(segments[following - 1])
         if done is None or not os.path.sameopenfile(opened.file.fd, done.file.fd):
             return opened
-        # The cleaner removed this offset: it is after the last batch of `done`.
+        # All batches of `done` have been read, so the cleaner has removed this offset.
         return log.open(segments[following]) if following < len(segments) else None
 
     def _skip_lost(self, offset: int) -> OpenSegment | None:
@@ -199,7 +202,10 @@ class RangeReader:
         )
         if not segments or until == self.wanted.end:
             return None
-        return log.open(segments[0])
+        try:
+            return log.open(segments[0])
+        except FileNotFoundError:  # it was deleted, too
+            return self._skip_lost(offset)
 
     def _lose(self, what: str, start: int, resumes_at: int | None = None) -> None:
         """Raise DataLostError, or log a warning if loss is allowed."""

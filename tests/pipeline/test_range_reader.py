@@ -27,7 +27,7 @@ from odradek.storage.checkpoints import write_offsets
 from odradek.storage.filenames import LOG_START_OFFSET_CHECKPOINT
 from odradek.storage.files import Files, OpenFile
 from odradek.storage.log import PartitionLog
-from odradek.storage.log_reader import LogReader
+from odradek.storage.log_reader import LogReader, OpenSegment, SegmentFile
 from odradek.storage.topic_partition import TopicPartition
 from tests.support.crashing_files import QuickFiles
 from tests.support.dirty_logs import Writer, clean
@@ -293,6 +293,26 @@ def test_records_deleted_by_retention_are_an_error_or_skipped(tmp_path: Path) ->
     with pytest.raises(DataLostError, match=f"offsets 0 to {begin - 1} are lost: the log begins"):
         rows(reader(box, planned.start, end).read())
     found = rows(reader(box, planned.start, end, fail_on_data_loss=False).read())
+    assert found == stored(box)
+
+
+def test_retention_after_records_were_found_lost_loses_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box, log = written(tmp_path)
+    end = log.log_end_offset
+    log.delete_first_segments(1, NOW_MS)
+    open_segment = LogReader.open
+
+    def open_late(self: LogReader, segment: SegmentFile) -> OpenSegment:
+        if log.log_start_offset == segment.base_offset == first:
+            log.delete_first_segments(1, NOW_MS)
+        return open_segment(self, segment)
+
+    first = log.log_start_offset
+    monkeypatch.setattr(LogReader, "open", open_late)
+    found = rows(reader(box, 0, end, fail_on_data_loss=False).read())
+    assert log.log_start_offset > first
     assert found == stored(box)
 
 
