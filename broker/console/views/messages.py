@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
+from random import randrange
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -52,7 +52,8 @@ from odradek.protocol.record_json import headers_json, line_of
 
 EVERY_S = 0.5
 MAX_LIMIT = 1000
-# A page that takes everything is made in this time at most; a search gives an account of itself.
+# How long a page is made without a filter. A search for records that a filter keeps ends sooner, so
+# that the page can show how far it has come.
 PAGE_S = 1.0
 SEARCH_S = 0.2
 LIVE_S = 0.1
@@ -62,8 +63,9 @@ LIVE_BYTES = 1 << 20
 TEXT_LETTERS = 32 << 10
 PAGE_LETTERS = 512 << 10
 _SHORTEST_TEXT = 256
-# The letters of a record's headers, in a page with many records; what each header has beside them.
+# The letters of a record's headers, in a page with many records.
 HEADERS_LETTERS = 4 << 10
+# For each header so many letters are counted beside its name and value: those of the JSON.
 _HEADER_LETTERS = 100
 # A larger key or value is not in the view of its record.
 WHOLE_BYTES = 256 << 10
@@ -73,7 +75,6 @@ EXPORT_RECORDS = 10_000
 EXPORT_STEP = 200
 PIECE_BYTES = 64 << 10
 PRODUCE_TIMEOUT_MS = 30_000
-_ROUND_ROBIN = itertools.count()
 
 Isolation = Literal["read_committed", "read_uncommitted"]
 Position = Literal["newest", "oldest", "offset", "time"]
@@ -277,8 +278,8 @@ async def live_messages(call: Call, request: LiveRequest) -> LiveMessages:
     last = live.at_the_end(ranges)
     if request.cursor is not None:
         known = {place.partition: place for place in cursors.decode(request.cursor).places}
-        # A partition that is new is shown from its beginning. One may be gone: a topic that was
-        # created again has other partitions, and the client only knows this cursor.
+        # A partition that is new is shown from its beginning. One of the cursor may be gone,
+        # because the topic was created again. It is no error: the client could not go on.
         places = [known.get(number) or Place(number, 0, 0) for number in partitions]
         last = Cursor(newest=False, searched=0, total=0, places=places)
     news = await live.news(reader, wanted, last, ranges, MAX_DECODED_BYTES)
@@ -542,7 +543,7 @@ def _target(call: Call, topic: Topic, partition: int | None, key: bytes | None) 
     if partition is not None:
         return _partitions(topic, partition)[0]
     count = len(topic.partitions)
-    return next(_ROUND_ROBIN) % count if key is None else partition_of(key, count, call.slices.step)
+    return randrange(count) if key is None else partition_of(key, count, call.slices.step)
 
 
 def _bytes(what: str, text: str | None, in_base64: str | None) -> bytes | None:
@@ -569,11 +570,11 @@ async def export(request: ExportRequest, run: Run) -> AsyncGenerator[bytes, None
         step = _ExportStep(request, cursor, min(left, EXPORT_STEP))
         lines, page = await run(step)
         if not lines:
-            yield b""  # whether the client is still there is found out meanwhile
+            yield b""  # sends the probe of the endpoint, which shows whether the client is there
         for line in lines:
             for piece in _pieces(line):
                 yield piece
-        left -= len(page.records)
+        left -= len(lines)
         cursor = page.cursor
         if cursor is None:
             return

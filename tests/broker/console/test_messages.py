@@ -352,6 +352,8 @@ def test_transactions_by_isolation(broker: ConsoleBroker, console: ConsoleClient
     assert all(each["producerId"] >= 0 for each in page["records"])
     outcomes = [each["transaction"] for each in page["records"]]
     assert outcomes == [*["committed"] * 2, *["aborted"] * 2, *["committed"] * 2, "open"]
+    lines = raw(console, f"{path}/export?isolation=read_uncommitted&limit=3").splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [0, 2, 4]  # control records are none
     one = console.get("/topics/payments/partitions/0/messages/2")["record"]
     assert one["transaction"] == "aborted"
     one = console.get("/topics/payments/partitions/0/messages/3")["record"]
@@ -443,10 +445,10 @@ def test_produce_with_headers_tombstones_and_partitions(
         ("bytes", "/w=="),
         ("null", None),
     ]
-    turns = {
-        console.post("/topics/written/messages", {"value": "v"})["partition"] for _ in range(7)
+    places = {
+        console.post("/topics/written/messages", {"value": "v"})["partition"] for _ in range(20)
     }
-    assert turns == set(range(7))
+    assert 1 < len(places) <= 7
     for wrong in (
         {"key": "k"},
         {"value": "v", "isTombstone": True},
