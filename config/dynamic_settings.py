@@ -64,11 +64,11 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
-# With one of these Kafka changes the logs of topics.
+# Kafka checks the local retention when one of these keys changes. Kafka: DynamicLogConfig.
 _OF_LOGS = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms} | {
     "cordoned.log.dirs"
 }
-# Their bounds are keys in the file.
+# The lower and the upper bound of each are keys of their own, which only the file can set.
 _INTERVALS = frozenset(
     f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams")
 )
@@ -243,7 +243,8 @@ def check_change(
     followed by the reason. Returns the configuration that `then` leads to.
     """
     try:
-        # One that the log already has must not block other changes.
+        # Keys that name Java classes are refused, but those that are stored already: they must not
+        # block changes of other keys.
         refuse_unserved_protection(
             item for item in iterate(then.items()) if item not in now.items()
         )

@@ -56,7 +56,7 @@ class StreamsGroupKeys(KeyModel):
     )
     group_streams_acceptable_recovery_lag: Long = key(
         10_000,
-        "Offsets that a task may lack on the member that makes it active.",
+        "How many offsets behind a member's state may be for it to get the task as active.",
         ge=0,
         internal=True,
     )

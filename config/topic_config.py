@@ -62,7 +62,7 @@ class TopicConfig(KeyModel):
     max_message_bytes: Int = key(1_048_588, "The largest record batch that is accepted.", ge=0)
     max_decompressed_message_bytes: Int = key(
         MAX_ARRAY_BYTES,
-        "The most that the records of a batch may unpack to.",
+        "The largest record of a compressed batch, in bytes.",
         ge=1,
         le=MAX_ARRAY_BYTES,
     )
