@@ -69,7 +69,7 @@ Bytes = Annotated[bytes, WireType("bytes", zero=b"")]
 class SplicedRecords:
     """Record bytes in a file. A response contains their size; the connection sends the bytes.
 
-    The only subclass is storage.log.RecordsSlice; the protocol needs only the size.
+    The only subclass is storage.slices.RecordsSlice; the protocol needs only the size.
     """
 
     __slots__ = ("size_bytes",)
@@ -212,7 +212,7 @@ class StructMeta(type):
 
 
 def _base_of(plain: Any) -> Any:
-    """Make a name to inherit from; its class statements take the keywords of StructMeta."""
+    """Make a name to inherit from. A class statement with it takes the keywords of StructMeta."""
     return type.__new__(StructMeta, plain.__name__, (), {"plain": plain, "__doc__": plain.__doc__})
 
 

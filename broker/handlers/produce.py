@@ -342,7 +342,7 @@ def append_to_topic(
             continue
         try:
             answer = None
-            if context.slices is not None:
+            if context.slices is not None:  # else `append_quickly` was tried with all of them
                 answer = append_partition(context, request, name, partition)
             partitions.append(answer or append_to_partition(context, name, partition, verified))
         except REASONS as reason:
@@ -475,7 +475,8 @@ def append_to_partition(
         if attributes & TRANSACTIONAL_BIT:
             where = TopicPartition(topic, partition.index)
             check_verified(context, verified, where, batch)
-            is_verified = where in verified  # else its topic was not known then
+            # Partitions are missing whose topic did not exist yet when the batches were verified.
+            is_verified = where in verified
         if not log.is_prepared:
             raise ColdLogError(bytes(batch))
         log_start_offset = log.log_start_offset

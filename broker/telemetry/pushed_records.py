@@ -86,6 +86,7 @@ class PushedRecords:
             is_small = len(content) <= SMALL_BYTES
             batch = build() if is_small else await self._disk.run(build)
             self._disk_space.check(log)
+            # A batch of a coordinator is stored as it is: with its own timestamp and compression.
             log.append(batch, now_ms=self._now_ms(), origin=AppendOrigin.COORDINATOR)
             self._is_failing = False
         except ApiError as error:

@@ -12,9 +12,9 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Fork as the process at the other end of standard input, a socket, orders."""
+    """Make a fork whenever the test's process asks for one. Standard input is a socket to it."""
     # What is imported stays until the process ends. Collecting it while it is made would take a
-    # tenth of the start.
+    # tenth of the start. `spare_what_stays` turns the collector on again.
     gc.disable()
     import os
     import socket

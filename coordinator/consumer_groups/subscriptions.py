@@ -145,7 +145,10 @@ class Subscriptions(TopicSubscriptions[ConsumerMember]):
 def _replace_regex_topics(
     topics: dict[str, Subscribers], old: frozenset[str], new: frozenset[str], step: Step = no_step
 ) -> None:
-    """Count the topics of one expression that has got others. Most are the same as before."""
+    """Count the topics that an expression matches now, instead of those that it matched before.
+
+    Only the differences are counted, because most topics are the same.
+    """
     count_topics(topics, stepping(iter(old - new), step), Subscribers(by_regex=-1))
     count_topics(topics, stepping(iter(new - old), step), Subscribers(by_regex=+1))
 
@@ -155,6 +158,7 @@ def is_homogeneous(
 ) -> bool:
     """Whether all members have the same subscription: equal names, or one expression and no names.
 
+    The mappings are copies of the caller: they must not change in a step.
     Kafka: ConsumerGroup.subscriptionType.
     """
     counts = stepping(iter(topics.values()), step)

@@ -135,7 +135,7 @@ def elect_leaders(
 def lead_again(
     metadata: ClusterMetadata, node_id: int, partitions: Iterable[TopicPartition]
 ) -> Outcome[None]:
-    """Give partitions new leader epochs, as if their leaders had changed."""
+    """Give partitions new leader epochs, because nodes of a played cluster lead them now."""
     records = tuple(
         metadata.features.versioned(
             PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=node_id)

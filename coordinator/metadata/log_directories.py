@@ -119,9 +119,10 @@ def leader_lost(
     change = PartitionChangeRecord(
         partition_id=partition.index, topic_id=topic.id, leader=NO_LEADER
     )
-    if not metadata.features.level(ELR_VERSION):
+    if not metadata.features.level(ELR_VERSION):  # then a partition keeps none
         forgotten: list[int] | None = [] if partition.eligible_leader_replicas else None
         return replace(change, eligible_leader_replicas=forgotten)
+    # The node leaves the in-sync replicas, and becomes an eligible one.
     isr = [node for node in partition.isr if node != node_id]
     eligible = [node for node in partition.eligible_leader_replicas if node not in isr]
     eligible += [node for node in partition.isr if node not in (*isr, *eligible)]

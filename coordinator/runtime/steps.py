@@ -4,7 +4,7 @@ Such work takes a function `step` as an argument, and calls it between its items
 had the event loop for long enough, `step` returns only after other requests were served: the work
 gives way (broker/turns/slices.py). So what the work has read before a step may have changed after
 it. The step of a decision may also raise TakesLongError, and end the decision, which is then made
-in slices (group_decisions.py). So a decision changes nothing.
+again, in slices (group_decisions.py). So a decision must not change anything.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

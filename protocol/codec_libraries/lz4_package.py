@@ -9,7 +9,8 @@ from .interfaces import Buffer
 
 _INPUT_BYTES = 256 << 10  # the library copies unused input at each call
 _OUTPUT_BYTES = 1 << 20
-_LOWEST_HIGH_LEVEL = 3  # below this level the library uses the fast compressor
+# Below this level the library uses the fast compressor; Kafka uses the other one at each level.
+_LOWEST_HIGH_LEVEL = 3
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
@@ -24,7 +25,10 @@ def compress(data: Buffer, level: int | None) -> bytes:
     return compressed
 
 
-def pieces(view: memoryview, _: int) -> Iterator[bytes]:
+def pieces(
+    view: memoryview,
+    max_blocks: int,  # noqa: ARG001 # the library needs no limit
+) -> Iterator[bytes]:
     """Yield the content of one frame. Raises CodecError."""
     decompressor = frame.LZ4FrameDecompressor()
     # In steps, because the decoder allocates as much as it may return.

@@ -51,6 +51,11 @@ class CleanerCheckpoints:
             return {}
 
     def _adopt(self, directory: DataDirectory, key: TopicPartition, offset: int) -> None:
+        """Take the entry of a log from a directory's file.
+
+        If several files have one, that of the directory where the log is holds. The log may have
+        been moved there before its entry was.
+        """
         home = self._manager.home_of(key)
         if home is directory or (home is not None and key not in self._offsets):
             self._offsets[key] = offset

@@ -38,7 +38,10 @@ _FEATURES = ("metadata.version", "group.version", "streams.version", "transactio
 
 
 def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
-    """All checks that a client can make. They end with the first one that has no sequel."""
+    """All checks that a client can make, up to one whose failure makes the others pointless.
+
+    A finding with an advice is a failure.
+    """
     try:
         _, host, port = parse_servers(settings["bootstrap.servers"])[0]
     except CommandError as error:
@@ -158,7 +161,7 @@ def _check_clock(cluster: WireCluster) -> Iterator[Finding]:
         if voter.replica_id == partition.leader_id
     ]
     if not times or times[0] < 0:
-        return  # it may not be asked, or is too old
+        return  # this client may not ask the broker, or the broker is too old
     ahead_ms = times[0] - min(max(times[0], before_ms), after_ms)
     advice = "set both clocks, for example by NTP"
     if abs(ahead_ms) < CLOCK_WARNING_MS:

@@ -67,7 +67,7 @@ def _has_log4j(directory: Path) -> bool:
 
 def start_interruptible(start: Callable[[], "SparkSession"]) -> "SparkSession":
     """Call `start` for a session. From now on Ctrl-C raises KeyboardInterrupt as said above."""
-    logging.getLogger().addFilter(_is_no_interrupted_call)
+    logging.getLogger().addFilter(_is_no_interrupted_call)  # py4j logs such lines to the root
     interrupts = _Interrupts()
     signal.signal(signal.SIGINT, interrupts)
     try:

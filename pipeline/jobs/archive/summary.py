@@ -13,7 +13,11 @@ from .writing import WrittenRange
 
 @dataclass(slots=True)
 class TopicSummary:
-    """`waiting`, `lost`, `skipped` count offsets; `log_bytes` is the approximate planned size."""
+    """`absent`, `lost`, `skipped` and `waiting` count offsets.
+
+    `absent` have no record, as those of markers and compacted ones; `waiting` are left to a later
+    run, because their transaction is open. `log_bytes` is the approximate planned size.
+    """
 
     partitions: int = 0
     records: int = 0
@@ -30,7 +34,7 @@ class TopicSummary:
 
 @dataclass(slots=True)
 class ArchiveSummary:
-    """The result of a run; all but `topics` are messages. `skipped`: it could not be read."""
+    """The result of a run; all but `topics` are messages. `skipped` say what could not be read."""
 
     topics: dict[str, TopicSummary] = field(default_factory=dict)
     lost: list[str] = field(default_factory=list)
@@ -46,7 +50,7 @@ class ArchiveSummary:
             topic.partitions += 1
             topic.log_bytes += plan.size_bytes
             topic.waiting += plan.waiting
-            if plan.diverged:  # of a dry run
+            if plan.diverged:  # only in a dry run: a run has repaired the table before it plans
                 self.notes.append(
                     f"{plan.partition}: the log has lost archived records; a run removes them from "
                     f"the table"
