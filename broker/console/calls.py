@@ -35,7 +35,8 @@ class Call:
     `session` is that of the client; the handler runs in `slices`. `observed` is the broker with its
     server and metrics, `topics` are the names of its topics in order, `survey` is what takes long
     to count, `positions` are where groups have committed offsets, and `recent_lines` are those of
-    the broker's log. `authorizer` is the broker's, with decisions of its own.
+    the broker's log. `authorizer` is the broker's, with decisions of its own. `keyless` counts the
+    records without a key that are written, whose partitions are taken in turns.
 
     A handler asks the broker by Kafka's own requests where there is one (`ask`), so that checks and
     permissions are those of any client. What it reads from the broker directly, it may show only
@@ -51,6 +52,7 @@ class Call:
     survey: Survey
     positions: Positions
     recent_lines: RecentLines
+    keyless: Iterator[int]
 
     async def ask(
         self, request: Message, response: type[Response], size_bytes: int = 0

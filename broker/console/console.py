@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
+from itertools import count
 from typing import TypeVar
 
 import msgspec
@@ -89,6 +90,7 @@ class Console:
         self._listener = [*secured, *listeners][0]
         self._token = secrets.token_urlsafe(24)
         self._recent_lines = RecentLines()
+        self._keyless = count()
         self._recent_lines.install()
         client = Endpoint(
             method="GET", template="/me", summary="Who is logged in.", handle=self._me, response=Me
@@ -182,5 +184,6 @@ class Console:
             survey=self._survey,
             positions=self._positions,
             recent_lines=self._recent_lines,
+            keyless=self._keyless,
         )
         return await work(call)

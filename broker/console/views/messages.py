@@ -7,7 +7,6 @@ import binascii
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
-from random import randrange
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -543,7 +542,7 @@ def _target(call: Call, topic: Topic, partition: int | None, key: bytes | None) 
     if partition is not None:
         return _partitions(topic, partition)[0]
     count = len(topic.partitions)
-    return randrange(count) if key is None else partition_of(key, count, call.slices.step)
+    return next(call.keyless) % count if key is None else partition_of(key, count, call.slices.step)
 
 
 def _bytes(what: str, text: str | None, in_base64: str | None) -> bytes | None:
