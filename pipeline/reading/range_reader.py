@@ -190,8 +190,7 @@ class RangeReader:
         segments: list[SegmentFile] = []
         why = "they are after the end of the log"
         try:
-            log = self._log()
-            segments = [each for each in log.segments() if each.base_offset > offset]
+            segments = [each for each in self._log().segments() if each.base_offset > offset]
         except FileNotFoundError as error:
             why = str(error)
         until = min(segments[0].base_offset if segments else self.wanted.end, self.wanted.end)
@@ -202,10 +201,7 @@ class RangeReader:
         )
         if not segments or until == self.wanted.end:
             return None
-        try:
-            return log.open(segments[0])
-        except FileNotFoundError:  # it was deleted, too
-            return self._skip_lost(offset)
+        return self._next_segment(until, None)
 
     def _lose(self, what: str, start: int, resumes_at: int | None = None) -> None:
         """Raise DataLostError, or log a warning if loss is allowed."""
