@@ -97,9 +97,9 @@ def _deletion(topic: Topic, permits: Permits) -> TopicDeletionResult:
 
 def resolve(metadata: ClusterMetadata, request: TopicRef, times: int) -> Topic:
     """Return the topic of a reference that occurs this many times in a request. Raises ApiError."""
-    if not request.is_one and request.name is None:
-        raise _invalid("Neither topic name nor id were specified.")
     if not request.is_one:
+        if request.name is None:
+            raise _invalid("Neither topic name nor id were specified.")
         raise _invalid("You may not specify both topic name and topic id.")
     if times > 1:
         raise _invalid(f"Duplicate topic {'id' if request.name is None else 'name'}.")

@@ -20,10 +20,9 @@ from confluent_kafka.admin import AdminClient
 from .failure import ADVICE, CommandError, closed, kafka_failure
 from .listener_probe import find_mismatch
 from .security_protocol import uses_tls
-from .servers import listening_server
+from .servers import POLL_S, listening_server
 
 TIMEOUT_S = 10.0
-POLL_S = 0.01
 # How long to wait after all servers have failed. librdkafka tries one address of a server after
 # the other, and `localhost` often has one where nobody listens.
 OTHER_ADDRESSES_S = 1.0

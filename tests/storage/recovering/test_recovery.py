@@ -24,10 +24,15 @@ def filled(box: LogBox, count: int = 6) -> PartitionLog:
     return log
 
 
+def recall(log: PartitionLog) -> None:
+    """Look for the producers, as a batch that is sent again has it done."""
+    if log.producers.recall is not None:
+        log.producers.recall()
+
+
 def answers(log: PartitionLog) -> object:
     """All that a client could ask the log."""
-    if log.producers.recall is not None:
-        log.producers.recall()  # as a batch that is sent again has it done
+    recall(log)
     times = [log.offset_for_timestamp(NOW_MS + n) for n in range(-1, 9)]
     return (
         log.log_start_offset,
@@ -71,8 +76,7 @@ def test_the_first_producer_of_a_broker_is_known_again(tmp_path: Path, is_clean:
     log = box.open()
     put(log, b"first", producer=(0, 0, 0))
     again = box.open(clean=is_clean)
-    if again.producers.recall is not None:
-        again.producers.recall()
+    recall(again)
     assert again.producers.producers[0].last_sequence == 0
 
 
