@@ -309,10 +309,8 @@ class Broker(BrokerNode):
             topic,
             topics=self.metadata.topics,
             topic_admin=self.admin.topics,
-            log_manager=self.log_manager,
+            appends=self.own_appends,
             disk=self.disk,
-            disk_space=self.disk_space,
-            cold_reads=self.fetching.cold_reads,
             now_ms=self.clock.now_ms,
         )
 

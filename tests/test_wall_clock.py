@@ -58,7 +58,7 @@ REASONS = {
         broker/maintenance/own_appends.py: append
         broker/registry/schema_log.py: append
         broker/shares/shares.py: _read _store
-        broker/telemetry/pushed_records.py: _record write
+        broker/telemetry/pushed_records.py: _record
         coordinator/groups/classic_group_service.py: _commit join leave
         coordinator/classic_groups/rebalance.py: complete rebalance
         coordinator/groups/regex_resolution.py: _start

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from functools import partial
 
 from odradek.broker.admin.topic_admin import TopicAdmin
-from odradek.broker.disk.cold_reads import ColdReads
 from odradek.broker.disk.disk_executor import DiskExecutor
-from odradek.broker.disk.disk_space import DiskSpace
+from odradek.broker.maintenance.own_appends import OwnAppends
 from odradek.config.errors import invalid_value
 from odradek.coordinator.java.java_hash import partition_of
 from odradek.coordinator.metadata.topics import Topics
@@ -28,9 +27,6 @@ from odradek.protocol.errors import ApiError, ErrorCode
 from odradek.protocol.primitives import uuid_text
 from odradek.protocol.record import Record
 from odradek.protocol.record_batch import build_batch
-from odradek.storage.append import AppendOrigin
-from odradek.storage.log import PartitionLog
-from odradek.storage.log_manager import LogManager
 from odradek.storage.topic_names import is_internal, why_illegal
 
 from .instances import ClientInstance
@@ -58,10 +54,8 @@ class PushedRecords:
         *,
         topics: Topics,
         topic_admin: TopicAdmin,
-        log_manager: LogManager,
+        appends: OwnAppends,
         disk: DiskExecutor,
-        disk_space: DiskSpace,
-        cold_reads: ColdReads,
         now_ms: Callable[[], int],
     ) -> None:
         """`topic` was checked (`check_topic`). `now_ms` is the wall clock."""
@@ -69,25 +63,21 @@ class PushedRecords:
         self._topic = topic
         self._topics = topics
         self._topic_admin = topic_admin
-        self._log_manager = log_manager
+        self._appends = appends
         self._disk = disk
-        self._disk_space = disk_space
-        self._cold_reads = cold_reads
         self._now_ms = now_ms
         self._is_failing = False
 
     async def write(
         self, instance: ClientInstance, content: bytes, compression: CompressionType
     ) -> None:
-        """Append a push of a client. It is compressed as the client has compressed it."""
+        """Append a push of a client, compressed as it was sent, unless the topic has a codec."""
         try:
-            log = await self._log_of(uuid_text(instance.id))
             build = partial(build_batch, [self._record(instance, content)], compression=compression)
             is_small = len(content) <= SMALL_BYTES
             batch = build() if is_small else await self._disk.run(build)
-            self._disk_space.check(log)
-            # A batch of a coordinator is stored as it is: with its own timestamp and compression.
-            log.append(batch, now_ms=self._now_ms(), origin=AppendOrigin.COORDINATOR)
+            partition = await self._partition_of(uuid_text(instance.id))
+            await self._appends.append(self._topic, partition, batch)
             self._is_failing = False
         except ApiError as error:
             self._dropped(error)
@@ -100,19 +90,15 @@ class PushedRecords:
         )
         return Record(uuid_text(instance.id).encode(), content, self._now_ms(), headers)
 
-    async def _log_of(self, key: str) -> PartitionLog:
-        """The log for a key. Raises ApiError."""
+    async def _partition_of(self, key: str) -> int:
+        """The partition for a key. Raises ApiError."""
         if self._topic not in self._topics:
             for error in (await self._topic_admin.create_automatically([self._topic])).values():
                 raise error
         topic = self._topics.get(self._topic)
         if topic is None:  # it was deleted at once
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
-        partition = partition_of(key, len(topic.partitions))
-        log = self._log_manager.get(self._topic, partition)
-        if not log.is_prepared:
-            await self._cold_reads.look_up(log.prepare_append)
-        return log
+        return partition_of(key, len(topic.partitions))
 
     def _dropped(self, error: ApiError) -> None:
         self.dropped_count += 1

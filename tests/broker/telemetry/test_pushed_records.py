@@ -17,6 +17,7 @@ from odradek.protocol.compression import CompressionType
 from odradek.protocol.errors import ApiError
 from odradek.protocol.messages.push_telemetry import PushTelemetryRequest
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.log_reader import LogReader
 from tests.support.otlp import gauge, metrics_data
 from tests.support.partition_logs import UnsyncedFiles
 from tests.support.telemetry import new_session
@@ -100,6 +101,23 @@ async def test_a_push_that_the_topic_refuses_is_dropped(
     assert (rig.ends, rig.dropped_count) == ([1], 3)
     lines = [each for each in caplog.messages if "are not written to the topic pushed" in each]
     assert len(lines) == 2, "when it begins to fail"
+
+
+async def test_the_settings_of_the_topic_apply_to_pushes(rig: Rig) -> None:
+    settings = {
+        "message.timestamp.type": "LogAppendTime",
+        "compression.type": "gzip",
+        "flush.messages": "1",
+    }
+    new = NewTopic(name=TOPIC, partition_count=1, configs=settings)
+    await rig.broker.admin.topics.create([new])
+    await rig.push()
+    log = rig.broker.log_manager.get(TOPIC, 0)
+    assert log.recovery_point == 1, "the push is answered after the fsync"
+    (batch,) = LogReader(log.directory).batches()
+    assert batch.header.is_log_append_time
+    assert batch.header.compression is CompressionType.GZIP
+    assert [record.value for record in batch.records()] == [PUSHED]
 
 
 async def test_a_full_disk_takes_no_pushes(rig: Rig) -> None:
