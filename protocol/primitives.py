@@ -131,11 +131,6 @@ def write_varint(out: bytearray, value: int) -> None:
         write_uvarint(out, (value << 1) ^ (value >> 63))
 
 
-def uvarint_size(value: int) -> int:
-    """The number of bytes that `write_uvarint` appends."""
-    return max(1, (value.bit_length() + 6) // 7)
-
-
 def random_uuid() -> bytes:
     """A random (version 4) UUID, as Kafka's Uuid.randomUuid: not reserved, no leading dash.
 

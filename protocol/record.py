@@ -60,12 +60,12 @@ class Record(NamedTuple):
 
 
 class RecordSkim(NamedTuple):
-    """What validation needs of one record."""
+    """What validation needs of one record. `body_bytes`: without the length before it."""
 
     offset_delta: int
     timestamp_ms: int
     has_key: bool
-    size_bytes: int
+    body_bytes: int
 
 
 def read_records(
@@ -194,8 +194,8 @@ def skim_payload(
     position = index = 0
     try:
         while index < count:
-            start = position
             end, position = _record_end(data, position)
+            start = position - 1  # at the attributes
             byte = data[position]
             if byte < 0x80:
                 timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))

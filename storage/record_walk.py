@@ -36,7 +36,6 @@ from odradek.protocol.batch_header import (
 from odradek.protocol.compression import MAX_DECOMPRESSED_BYTES, NO_LIMIT, Buffer, CompressionType
 from odradek.protocol.conversion import convert_down, convert_up
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.primitives import uvarint_size
 from odradek.protocol.record import payload, read_payload, skim_payload
 from odradek.protocol.record_batch import build_batch
 
@@ -202,17 +201,21 @@ def _check_each(
     """Check each record; return the newest timestamp and whether offsets are consecutive."""
     max_bytes = rules.max_record_bytes if header.attributes & COMPRESSION_MASK else NO_LIMIT
     wants_keys, is_append_time = rules.compacted, header.is_log_append_time
-    # As in Kafka: only a topic that sets the time itself refuses batches whose producer has set it.
+    # STAMPED_BY_PRODUCER says more than is refused: as in Kafka, a topic that keeps the producer's
+    # timestamps refuses only records without one. Kafka: LogValidator.validateTimestamp.
     accepts_append_time = not rules.log_append_time
     oldest_ms, latest_ms = _bounds(rules, now_ms)
     newest_ms, consecutive = None, True
     refused, code = [], ErrorCode.INVALID_RECORD
     errors = 0
-    for index, (delta, timestamp_ms, has_key, size_bytes) in enumerate(
+    for index, (delta, timestamp_ms, has_key, body_bytes) in enumerate(
         skim_payload(inside, header, limits.steps)
     ):
-        if size_bytes > max_bytes:
-            _check_size(size_bytes, max_bytes)
+        if body_bytes > max_bytes:  # Kafka: DefaultRecord.readFrom
+            raise invalid(
+                f"a record of {body_bytes} bytes is over max.decompressed.message.bytes"
+                f" ({max_bytes})"
+            )
         if newest_ms is None or timestamp_ms > newest_ms:
             newest_ms = timestamp_ms
         if delta != index:
@@ -235,21 +238,6 @@ def _check_each(
         message = f"{errors} of {header.record_count} records: {shown}"
         raise RecordsRefusedError(code, message, refused)
     return NO_TIMESTAMP if newest_ms is None else newest_ms, consecutive
-
-
-def _check_size(size_bytes: int, max_bytes: int) -> None:
-    """Raise ApiError if a record is too large.
-
-    The limit is one of the record without the length before it, which `size_bytes` counts, and
-    which may be longer than it need be. Kafka: DefaultRecord.readFrom.
-    """
-    body_bytes = max(
-        n for n in range(size_bytes - 5, size_bytes) if n + uvarint_size(2 * n) <= size_bytes
-    )
-    if body_bytes > max_bytes:
-        raise invalid(
-            f"a record of {body_bytes} bytes is over max.decompressed.message.bytes ({max_bytes})"
-        )
 
 
 def _bounds(rules: AppendRules, now_ms: int) -> tuple[int, int]:

@@ -200,8 +200,8 @@ class SchemaLog:
         """
         content = await self._broker.fetching.batch_reads.content(batch, MAX_DECOMPRESSED_BYTES)
         for skim in slices.of(skim_payload(content, batch.header, MAX_HEADERS)):
-            if skim.size_bytes > max_record_bytes:
-                text = f"a record has {skim.size_bytes} bytes, more than {max_record_bytes}"
+            if skim.body_bytes > max_record_bytes:
+                text = f"a record has {skim.body_bytes} bytes, more than {max_record_bytes}"
                 raise TooManyRecordsError(text)
         return read_payload(content, batch.header)
 

@@ -142,12 +142,12 @@ class _Window:
                 continue
             if record.offset > self._last_offset:
                 return
-            if skim.size_bytes <= self.max_bytes:
-                if originals.found and skim.size_bytes > self._left_bytes:
+            if skim.body_bytes <= self.max_bytes:
+                if originals.found and skim.body_bytes > self._left_bytes:
                     self._is_full = True
                     return
-                self._left_bytes -= skim.size_bytes
-                originals.found[record.offset] = Original(record.key, record.value, skim.size_bytes)
+                self._left_bytes -= skim.body_bytes
+                originals.found[record.offset] = Original(record.key, record.value, skim.body_bytes)
             originals.extend(record.offset)
 
     def begin_at(self, start_offset: int) -> None:

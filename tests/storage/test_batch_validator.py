@@ -14,9 +14,8 @@ from odradek.protocol.batch_header import batch_crc, read_header, stamp_crc
 from odradek.protocol.codec_libraries import lz4_cramjam, lz4_library
 from odradek.protocol.compression import CompressionType, compress
 from odradek.protocol.errors import ApiError, ErrorCode
-from odradek.protocol.record import Record, read_records
+from odradek.protocol.record import Record, append_record, read_records
 from odradek.protocol.record_batch import build_batch
-from odradek.storage import record_walk
 from odradek.storage.append_rules import AppendRules, target_compression
 from odradek.storage.batch_validator import (
     DENSEST_RECORDS,
@@ -72,15 +71,21 @@ def test_a_record_of_a_compressed_batch_may_unpack_to_the_topics_limit(
     assert refusal(batch, max_decompressed_message_bytes=body_bytes - 1) is ErrorCode.INVALID_RECORD
 
 
+@pytest.mark.parametrize("spare_bytes", [1, 2, 3])
 @pytest.mark.parametrize(
-    ("size_bytes", "body_bytes"), [(65, 63), (8194, 8191)], ids=["two bytes", "three bytes"]
+    ("value_bytes", "body_bytes", "length_bytes"), [(57, 63, 1), (8_184, 8_191, 2)]
 )
-def test_the_length_of_a_record_may_be_longer_than_it_need_be(
-    size_bytes: int, body_bytes: int
+def test_the_limit_of_a_record_does_not_count_its_length_which_may_have_spare_bytes(
+    value_bytes: int, body_bytes: int, length_bytes: int, spare_bytes: int
 ) -> None:
-    record_walk._check_size(size_bytes, body_bytes)
-    with pytest.raises(ApiError, match=f"a record of {body_bytes} bytes"):
-        record_walk._check_size(size_bytes, body_bytes - 1)
+    record = bytearray()
+    append_record(record, Record(None, b"v" * value_bytes, NOW_MS), 0, 0)
+    assert len(record) == length_bytes + body_bytes
+    record[length_bytes - 1] |= 0x80
+    record[length_bytes:length_bytes] = b"\x80" * (spare_bytes - 1) + b"\0"
+    batch = batch_around(compress(CompressionType.ZSTD, bytes(record)), CompressionType.ZSTD, 1)
+    check(batch, max_decompressed_message_bytes=body_bytes)
+    assert refusal(batch, max_decompressed_message_bytes=body_bytes - 1) is ErrorCode.INVALID_RECORD
 
 
 def test_a_record_that_is_not_compressed_has_no_other_limit_than_its_batch() -> None:
