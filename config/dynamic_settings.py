@@ -64,7 +64,8 @@ _LOCAL_RETENTION = (
     ("log.local.retention.ms", "log_local_retention_ms", "retention_ms"),
     ("log.local.retention.bytes", "log_local_retention_bytes", "retention_bytes"),
 )
-# Kafka checks the local retention when one of these keys changes. Kafka: DynamicLogConfig.
+# When one of these keys changes, Kafka checks the local retention. They are those that its
+# DynamicLogConfig applies: the defaults of topics, and one more.
 _OF_LOGS = {name for synonyms in BROKER_SYNONYMS.values() for name, _ in synonyms} | {
     "cordoned.log.dirs"
 }

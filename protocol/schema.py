@@ -253,7 +253,10 @@ class Message(Struct):
         return message
 
     def encode(self, version: int) -> bytes:
-        """The message's bytes. Raises EncodeError if the version has no field for a value."""
+        """The message's bytes. Raises EncodeError if the version has no field for a value.
+
+        Raises DecodeError, as `decode` does, if the message does not have this version.
+        """
         return bytes(codec_for(type(self), version).encode(self))
 
 

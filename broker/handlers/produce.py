@@ -400,6 +400,8 @@ def check_verified(
 ) -> None:
     """Raise the error with which a transactional batch was refused, or UnsyncedBatchError.
 
+    A batch that is missing in `verified` is not refused here. The log accepts it only if the
+    transaction is open there.
     Kafka: KafkaApis.handleProduceRequest, ReplicaManager.handleProduceAppend.
     """
     error = verified.get(where)

@@ -28,6 +28,7 @@ def main() -> None:
     raise_descriptor_limit()
     server = CallServer()
     spare_what_stays()
+    # A duplicate, because descriptor 0 is that of sys.stdin, and a fork replaces it.
     Template(socket.socket(fileno=os.dup(0)), import_modules, server.serve).run()
 
 

@@ -67,7 +67,8 @@ class UnsyncedTransactionError(Exception):
 
 
 Obstacle = ApiError | UnsyncedTransactionError
-Verified = Mapping[TopicPartition, Obstacle | None]  # None: the batch may be appended
+# The answer for each batch that was verified. None: it may be appended.
+Verified = Mapping[TopicPartition, Obstacle | None]
 
 
 class TransactionVerifier:

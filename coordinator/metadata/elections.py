@@ -89,7 +89,11 @@ def _change_at_start(
 def _change_while_offline(
     metadata: ClusterMetadata, topic: Topic, partition: Partition, node_id: int
 ) -> PartitionChangeRecord | None:
-    """Return the change of a partition whose log is in an offline directory."""
+    """Return the change of a partition whose log is in an offline directory.
+
+    If another broker led it, the metadata keeps that leader until the directory is back. Clients
+    see none, because the partition is not served.
+    """
     if partition.leader != node_id:
         return None
     return leader_lost(metadata, topic, partition, node_id)

@@ -47,13 +47,13 @@ class CommittedBatches:
         self._partition = partition
         self._on_missing = on_missing
         self._verify_crc = verify_crc
-        self._here: SegmentMarkers  # of the segment that was entered last
+        self._here: SegmentMarkers  # of the segment that is being read
         self._open_at_end: FirstOffsets | None = None  # of this segment; None: not read yet
         self._later: list[SegmentMarkers] = []
         # By producer: the first marker after this segment. None: there is none.
         self._are_aborted_later: dict[int, bool | None] = {}
 
-    def enter(self, segment: OpenSegment, position: int) -> None:
+    def begin_segment(self, segment: OpenSegment, position: int) -> None:
         """Begin to read a segment at `position`, where a batch begins."""
         self._here = self._markers_of(segment, position)
         self._open_at_end = None

@@ -122,7 +122,7 @@ class RangeReader:
             offset = max(offset, segment.base_offset)
             positions = exact_position_range if self.is_exact else position_range
             position, end_position = positions(segment, offset, end)
-            committed.enter(segment, position)
+            committed.begin_segment(segment, position)
             for piece in read_pieces(segment, position, end_position, verify_crc=self.verify_crc):
                 yield from self._decoded(piece, offset, committed)
                 offset = max(offset, piece.next_offset)

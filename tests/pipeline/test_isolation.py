@@ -169,7 +169,7 @@ def test_the_marker_is_found_after_the_segment_with_the_record_was_deleted(tmp_p
     committed = CommittedBatches(
         LogDirectories([tmp_path]), ORDERS, lambda offset: pytest.fail(str(offset)), verify_crc=True
     )
-    committed.enter(segment, 0)
+    committed.begin_segment(segment, 0)
     assert 1 not in committed.select(piece, piece.table).base_offset.tolist()
 
 

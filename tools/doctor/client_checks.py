@@ -40,7 +40,7 @@ _FEATURES = ("metadata.version", "group.version", "streams.version", "transactio
 def check_as_client(settings: Mapping[str, str]) -> Iterator[Finding]:
     """All checks that a client can make, up to one whose failure makes the others pointless.
 
-    A finding with an advice is a failure.
+    A check has failed if its finding has advice.
     """
     try:
         _, host, port = parse_servers(settings["bootstrap.servers"])[0]

@@ -26,12 +26,12 @@ from .framing import framed
 from .internal_values import (
     DECODERS,
     SHORT_BYTES,
-    has_internal_path,
+    internal_matches_path,
     json_text,
     texts_of,
     walk_record,
 )
-from .picking import LARGE_JSON_BYTES, Picked, has_path, walk_value
+from .picking import LARGE_JSON_BYTES, Picked, matches_path, walk_value
 from .schemas import FORMATS, Schemas, UndecodableError
 
 T = TypeVar("T")
@@ -91,10 +91,10 @@ class Decoder:
         """The value of a header."""
         return None if value is None else self._plain(AUTO, value, len(value), None)
 
-    async def has_path(self, record: Record, path: JsonPath) -> bool:
+    async def matches_path(self, record: Record, path: JsonPath) -> bool:
         """Whether the JSON of a record's value has what a path says."""
         if self._is_internal:
-            work = partial(has_internal_path, topic=self._topic, path=path)
+            work = partial(internal_matches_path, topic=self._topic, path=path)
             return await self._decoded(work, record)
         value, step = record.value, self._call.slices.step
         try:
@@ -104,7 +104,7 @@ class Decoder:
         except UndecodableError:
             return False
         if value is None or len(value) <= LARGE_JSON_BYTES:
-            return has_path(path, value, step)
+            return matches_path(path, value, step)
         walk = partial(walk_value, path=path)
         walks = self._call.observed.broker.fetching.walks
         return await walks.run(walk, bytes(value), self._call.session.client)

@@ -72,7 +72,7 @@ def texts_of(record: AnyRecord, *, topic: str) -> InternalTexts | None:
     return InternalTexts(json_text(decoded.key), value)
 
 
-def has_internal_path(record: AnyRecord, *, topic: str, path: JsonPath) -> bool:
+def internal_matches_path(record: AnyRecord, *, topic: str, path: JsonPath) -> bool:
     """Whether the JSON of a record's value has what a path says."""
     try:
         return path.matches(DECODERS[topic](record).value, no_step)

@@ -196,7 +196,7 @@ def walk_batch(batch: bytes, *, want: Want, limits: WalkLimits) -> Walked:
             if not want.filter.matches_text(record.key, record.value, record.headers):
                 continue
             path = want.filter.path
-            if path is None or has_path(path, record.value, no_step):
+            if path is None or matches_path(path, record.value, no_step):
                 picks.add(record, header)
             elif _may_have_schema(record):
                 first = undecided[0] if undecided else record.offset
@@ -253,7 +253,7 @@ def _may_have_schema(record: Record) -> bool:
     return framed(value, record.headers, is_key=False) is not None
 
 
-def has_path(path: JsonPath, value: bytes | None, step: Step) -> bool:
+def matches_path(path: JsonPath, value: bytes | None, step: Step) -> bool:
     """Whether a value is JSON that has what a path says."""
     try:
         return path.matches(json_of(value), step)
@@ -267,5 +267,5 @@ def walk_value(
     path: JsonPath,
     limits: WalkLimits,  # noqa: ARG001 # as of every walk
 ) -> bool:
-    """`has_path` of a long value. Runs in another process."""
-    return has_path(path, value, no_step)
+    """`matches_path` of a long value. Runs in another process."""
+    return matches_path(path, value, no_step)

@@ -124,25 +124,25 @@ async def find_topic(call: Call, name: str) -> Topic:
     return Topic(name, topic.topic_id, sorted(each.partition_index for each in topic.partitions))
 
 
-HasPath = Callable[[Record, JsonPath], Awaitable[bool]]
+MatchesPath = Callable[[Record, JsonPath], Awaitable[bool]]
 
 
 class Reader:
     """Reads one topic for one request.
 
-    `has_path` says whether a path leads into a record. `unreadable` are the records that were left
-    out.
+    `matches_path` tells whether a record matches a JSON path. `unreadable` are the records that
+    were left out.
     """
 
     def __init__(
-        self, call: Call, topic: Topic, isolation: int, has_path: HasPath, budget: Budget
+        self, call: Call, topic: Topic, isolation: int, matches_path: MatchesPath, budget: Budget
     ) -> None:
         self.call = call
         self.topic = topic
         self.budget = budget
         self.unreadable: list[Unreadable] = []
         self._isolation = isolation
-        self._has_path = has_path
+        self._matches_path = matches_path
 
     # -- offsets ----------------------------------------------------------------------------------
 
@@ -298,7 +298,7 @@ class Reader:
             if not takes_all:
                 if not wanted.matches_text(record.key, record.value, record.headers):
                     continue
-                if wanted.path is not None and not await self._has_path(record, wanted.path):
+                if wanted.path is not None and not await self._matches_path(record, wanted.path):
                     continue
             if want.newest:
                 picks.is_full = picks.is_full or len(last) == want.max_records

@@ -359,7 +359,7 @@ async def _reader(
 ) -> Reader:
     topic = await find_topic(call, request.topic)
     isolation = READ_COMMITTED if request.isolation == "read_committed" else 0
-    return Reader(call, topic, isolation, decoder.has_path, budget)
+    return Reader(call, topic, isolation, decoder.matches_path, budget)
 
 
 def _decoder(call: Call, topic: str, name: str, letters: int) -> Decoder:
@@ -464,7 +464,7 @@ async def _picked(call: Call, request: MessageRequest, cut_bytes: int) -> Picked
     decoder = _decoder(call, request.topic, AUTO, TEXT_LETTERS)
     topic = await find_topic(call, request.topic)
     _partitions(topic, request.partition)
-    reader = Reader(call, topic, 0, decoder.has_path, Budget(SEARCH_BYTES, PAGE_S))
+    reader = Reader(call, topic, 0, decoder.matches_path, Budget(SEARCH_BYTES, PAGE_S))
     where = f"{request.topic}-{request.partition}"
     start, end = (await reader.ranges([request.partition]))[request.partition]
     if not start <= request.offset < end:

@@ -103,15 +103,15 @@ async def test_a_path_into_the_record_of_a_large_group_is_followed_by_another_pr
     offsets = decoder(walks, "__consumer_offsets")
     record = Record(KEY, group_of(member_count), 0, offset=7)
     last = f"$.data.members[*].memberId=m-{member_count - 1}"
-    assert await offsets.has_path(record, parse_path(last))
+    assert await offsets.matches_path(record, parse_path(last))
     assert walks.count == walk_count
-    assert not await offsets.has_path(record, parse_path("$.data.members[*].memberId=another"))
+    assert not await offsets.matches_path(record, parse_path("$.data.members[*].memberId=another"))
 
 
 async def test_a_long_record_that_cannot_be_read_has_no_path(walks: Walks) -> None:
     offsets = decoder(walks, "__consumer_offsets")
     record = Record(None, group_of(MANY), 0, offset=7)
-    assert not await offsets.has_path(record, parse_path("$.data"))
+    assert not await offsets.matches_path(record, parse_path("$.data"))
 
 
 @pytest.mark.parametrize(
